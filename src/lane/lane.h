@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lane: the waiting rows of one model version and class, oldest first inside a priority.
+//
+// Promises:
+//  1. Bounded in rows and in predicted seconds; a refused push keeps nothing.
+//  2. Order: priority, then arrival. window() shows the oldest rows without copying the lane.
+//  3. take(), remove() and expire() free a row's place at once.
+//  4. next_deadline() is the earliest deadline of all rows, not only of the window.
+// Threads: the loop. Owns: row records; requests stay in request::Table.
+// Fails with: overloaded/lane_full, unavailable/draining.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "request/request.h"
+
+namespace tonnage::lane {
+
+struct QueuedRow {
+  request::RequestId request;
+  std::uint32_t row = 0;     // first row in the request
+  std::uint32_t units = 1;   // rows that stay together
+  std::uint32_t length = 0;
+  std::uint8_t priority = 0;
+  TimePoint enqueued{};
+  TimePoint deadline = kNever;
+  Duration work{};           // predicted seconds of this row, for the bound
+};
+
+struct LaneLimits {
+  std::uint32_t max_rows = 4096;
+  Duration max_work = seconds(30);
+};
+
+class Lane {
+ public:
+  explicit Lane(const LaneLimits& limits);
+  ~Lane();
+  Lane(Lane&&) noexcept;
+
+  // All rows of one request or none.
+  Status push(std::span<const QueuedRow> rows);
+  // The oldest rows, at most `limit`, valid until the next change of the lane.
+  std::span<const QueuedRow> window(std::size_t limit);
+  // Takes rows out by their index in the last window().
+  std::vector<QueuedRow> take(std::span<const std::uint16_t> indices);
+  // All rows of a request that left.
+  std::size_t remove(request::RequestId request);
+  // Takes out the rows whose deadline is at or before now.
+  std::vector<QueuedRow> expire(TimePoint now);
+  TimePoint next_deadline() const;
+
+  std::size_t rows() const;
+  Duration work() const;
+  TimePoint oldest() const;  // kNever when empty
+  void close();              // draining: push is refused
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tonnage::lane

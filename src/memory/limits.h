@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much memory this machine, container or cgroup lets us have.
+//
+// Promises: the smallest limit that was *detected* (file system magic and memory.* files of the
+// process's own path, cgroup v1 and v2, and MemTotal), each with its source; never a guess.
+// Source: cgroups(7), Documentation/admin-guide/cgroup-{v1,v2}. Threads: any.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/status.h"
+
+namespace tonnage::memory {
+
+struct DetectedLimit {
+  std::string source;  // "cgroup v2 /sys/fs/cgroup/app/memory.max", "MemTotal"
+  Bytes limit;
+};
+
+// All limits found, smallest first; never empty on Linux. `root` is "/" except in tests.
+Result<std::vector<DetectedLimit>> detect_limits(const std::string& root = "/");
+
+// (1 − headroom) × smallest, or `explicit_memory` literally when it is above zero.
+Bytes budget_from(Bytes explicit_memory, const std::vector<DetectedLimit>& limits, double headroom = 0.20);
+
+}  // namespace tonnage::memory

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// ModelSpec: everything the front knows about one version of one model; immutable once loaded.
+//
+// Promises: a spec that exists was checked (model/model_toml.h): names are unique, dims agree, limits
+// are consistent. Everybody else may rely on it.
+// Threads: shared as ModelHandle, an immutable snapshot.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/time.h"
+#include "tensor/datatype.h"
+
+namespace tonnage::model {
+
+struct ValueRange {
+  std::int64_t min = 0;
+  std::int64_t max = 0;  // inclusive
+};
+
+enum class InputSource : std::uint8_t {
+  kClient,  // the request carries it
+  kMask,    // generated: 1 for a row's own positions, 0 for padding; a client may still send it
+};
+
+struct TensorSpec {
+  std::string name;
+  tensor::DataType type = tensor::DataType::kFp32;
+  // The first dim is the row dim and −1. A further −1 is free: it is the row's length.
+  std::vector<std::int64_t> dims;
+  std::optional<ValueRange> range;           // inputs of integer type
+  std::int64_t pad_value = 0;                // what padding positions hold
+  InputSource source = InputSource::kClient;
+
+  bool has_length() const {
+    for (std::size_t i = 1; i < dims.size(); ++i) {
+      if (dims[i] < 0) return true;
+    }
+    return false;
+  }
+};
+
+enum class RowsRule : std::uint8_t { kSpread, kTogether };
+enum class TooLong : std::uint8_t { kRefuse, kTruncate };
+enum class MeetRule : std::uint8_t { kPad, kGroup };  // rows of different length: pad, or equal sizes only
+enum class Policy : std::uint8_t { kDp, kBuckets, kFifo };
+enum class Enforce : std::uint8_t { kOn, kObserve };
+
+// Defaults: docs/config.md gives unit and reason of each.
+struct BatchingOptions {
+  Policy policy = Policy::kDp;
+  std::uint32_t max_rows = 64;
+  std::uint32_t window = 256;
+  std::uint32_t pad_multiple = 32;
+  std::vector<std::uint32_t> edges = {32, 64, 128, 256, 512};  // policy buckets
+  std::uint32_t long_above = 512;                              // long class
+  Duration max_wait{0};
+  Duration max_batch_time = milliseconds(250);
+  Duration max_batch_time_long = milliseconds(500);
+  Duration max_queue = seconds(30);
+  std::uint32_t max_queue_rows = 4096;
+};
+
+struct TokenizerSpec {
+  std::string kind;   // "wordpiece"
+  std::string vocab;  // path
+  bool lowercase = true;
+};
+
+struct ModelSpec {
+  std::string name;
+  std::string version = "1";
+  std::string route;      // stub, script, trace
+  std::string directory;  // of the version
+  std::string path;       // model file; empty for the stub
+  std::vector<TensorSpec> inputs;
+  std::vector<TensorSpec> outputs;
+
+  RowsRule rows = RowsRule::kSpread;
+  MeetRule meet = MeetRule::kPad;
+  TooLong too_long = TooLong::kRefuse;
+  std::uint32_t max_length = 0;            // 0: no input has a free dim
+  std::uint32_t max_rows_per_request = 4096;
+  BatchingOptions batching;
+  Enforce enforce = Enforce::kOn;
+
+  std::optional<TokenizerSpec> tokenizer;  // then requests may carry one BYTES input `text`
+  std::vector<std::string> labels;         // SageMaker replies: label and score of the first output
+  std::map<std::string, std::string> metadata;  // shown by inspect and GET /v2/models/NAME
+
+  std::uint32_t workers = 1;
+  std::uint32_t threads = 0;               // 0: all cores
+  bool idempotent = true;
+  Duration deadline{0};                    // 0: the port's default
+  std::map<std::string, std::string> options;  // to the worker: [stub] table, precision, …
+
+  // Length that rows of this size are padded to: multiples of pad_multiple, clipped to max_length.
+  std::uint32_t padded(std::uint32_t length) const;
+  bool has_length() const { return max_length > 0; }
+  // Bytes of one row of input i at `length`; saturates.
+  Bytes input_row_bytes(std::size_t i, std::uint32_t length) const;
+  // Upper bound of one row's outputs at `length`; saturates.
+  Bytes output_row_bytes(std::uint32_t length) const;
+  std::optional<std::size_t> find_input(std::string_view input) const;
+};
+
+using ModelHandle = std::shared_ptr<const ModelSpec>;
+
+}  // namespace tonnage::model

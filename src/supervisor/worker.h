@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Worker: one process that holds one model and executes one batch at a time, kept alive.
+//
+// Promises:
+//  1. run() is answered exactly once: outputs, an error, or that the worker was lost and why.
+//  2. A worker that dies is started again after 0.5 s, doubling to 30 s; five deaths in 60 s open the
+//     breaker, which probes every 60 s. Deaths reported by forgive_last_death() (poison rows) do not count.
+//  3. A batch longer than its watchdog ends the process; that is not retried by the supervisor.
+//  4. Whatever the process sends (wrong slot, answer twice, half a message, a flood) costs at most
+//     that process.
+//  5. Weights, base, loading and lease are charged before they are used, and given back on exit.
+// Threads: the loop. Owns: process, segments, lease.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/loop.h"
+#include "base/status.h"
+#include "memory/budget.h"
+#include "memory/lease.h"
+#include "supervisor/process.h"
+#include "telemetry/log.h"
+#include "wire/load_doc.h"
+#include "wire/messages.h"
+
+namespace tonnage::supervisor {
+
+enum class WorkerState : std::uint8_t { kWaitingToStart, kStarting, kLoading, kReady, kBusy, kBroken, kStopped };
+
+struct RunCommand {
+  std::uint32_t slot = 0;
+  std::uint32_t rows = 0;
+  std::uint32_t length = 0;
+  Bytes grant;
+  Duration watchdog{};
+  std::vector<wire::TensorLayout> inputs;
+};
+
+struct RunDone {
+  std::vector<wire::TensorLayout> outputs;  // as the worker said; not yet proven
+  ByteView region;                          // output bytes copied out; valid during the callback only
+  Bytes peak;
+  Bytes live;
+  Duration execution{};
+  Duration round_trip{};
+};
+
+enum class RunFailure : std::uint8_t {
+  kOverGrant,
+  kPressure,      // the kernel refused memory inside the grant, or killed for memory
+  kModelError,
+  kBadOutput,
+  kStickyDevice,
+  kDied,          // signal or exit in the middle of the batch
+  kWatchdog,
+};
+
+struct RunFailed {
+  RunFailure failure = RunFailure::kModelError;
+  std::string detail;
+  Bytes peak;
+  Bytes needed;
+};
+
+using RunOutcome = std::variant<RunDone, RunFailed>;
+
+struct WorkerOptions {
+  std::string name;           // "reviews/1/0"
+  LaunchCommand command;
+  wire::LoadDoc load;
+  Bytes weight_file;          // for the loading account: × load_factor until loaded
+  double load_factor = 2.0;
+  Bytes slot_bytes;
+  Bytes output_bytes;
+  std::uint32_t threads = 1;
+  Duration load_timeout = seconds(600);
+};
+
+struct WorkerMemory {
+  Bytes base;
+  Bytes weights;
+  Bytes lease;
+  Bytes grant;
+  Bytes live_baseline;
+  Bytes live;
+  memory::ProcessReading reading;
+};
+
+class Worker {
+ public:
+  struct Host {
+    Loop& loop;
+    ProcessFactory& processes;
+    memory::Account& account;         // of this worker: children base, weights, loading, lease
+    memory::Account& shared_account;  // segments
+    telemetry::Log& log;
+  };
+
+  // `on_change` runs after every change of state.
+  Worker(WorkerOptions options, Host host, std::function<void()> on_change);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  void start();
+  // Stops for good: asks, then kills after `grace`. A batch in flight is answered kDied.
+  void stop(Duration grace);
+
+  WorkerState state() const;
+  bool is_idle() const { return state() == WorkerState::kReady; }
+  const WorkerOptions& options() const;
+  // Valid once it was ready for the first time.
+  const std::optional<wire::LoadedDoc>& loaded() const;
+  // Why it is not ready, when it is not: the last load failure or exit.
+  Status last_error() const;
+  std::uint64_t deaths() const;
+
+  // The slot to gather into; only while idle.
+  MutableByteView input_slot(std::uint32_t slot);
+  // Largest grant that could begin now.
+  Bytes largest_grant() const;
+  // Needs is_idle(). Error (nothing was started): overloaded/over_budget.
+  Status run(RunCommand command, UniqueFunction<void(RunOutcome)> done);
+  // Asks the worker to release caches, then settles the lease by a new reading.
+  void trim();
+  void kill(std::string_view why);
+  void forgive_last_death();
+  WorkerMemory memory() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tonnage::supervisor

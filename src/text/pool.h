@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pool: tokenises off the loop, on a few threads, with a bounded queue.
+//
+// Promises: the answer comes back on the loop; a full queue refuses at once; destroying the pool
+// answers what still waits (unavailable/draining). Short texts may be done in place by the caller.
+// Threads: submit on the loop; owns its joined threads. Fails with: overloaded/text_queue_full.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/completion.h"
+#include "base/loop.h"
+#include "text/tokenizer.h"
+
+namespace tonnage::text {
+
+struct TextJob {
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::vector<std::string> texts;
+  std::uint32_t max_length = 0;
+  model::TooLong rule = model::TooLong::kRefuse;
+};
+
+class Pool {
+ public:
+  Pool(Loop& loop, unsigned threads, std::size_t max_jobs);
+  ~Pool();
+  // One Tokens per text, in order; the first error (with the row's number) ends the job.
+  void submit(TextJob job, Completion<std::vector<Tokens>> done);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tonnage::text
