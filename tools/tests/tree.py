@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A small repository made for one test."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+
+def make_tree(root, contents):
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    for path, text in contents.items():
+        file = Path(root, path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return root
