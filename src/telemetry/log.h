@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Log: JSON lines, one stable event word each, then keys and values. Never payload bytes.
 //
-// Promises: a line is written whole; a warning site repeats at most once a second and says how many
-// were left out; nothing is logged under a lock of the caller.
-// Threads: any.
+// Promises:
+//  1. A line is written whole, by a thread of the log's own: write() never waits for a disk or a pipe.
+//     Where the sink is too slow, lines are left out and counted in the next one (`log_lines_lost`).
+//  2. A warning with the same event repeats at most once a second and says how many were left out
+//     (`suppressed`). Errors and infos are always written.
+//  3. Everything written before the Log goes away is in the file.
+// Threads: any. Owns: the sink's thread and file.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -32,11 +38,13 @@ class Log {
   void error(std::string_view event, std::initializer_list<Field> fields) { write(Level::kError, event, fields); }
 };
 
-// Lines to standard error (and to a rotated file when a path is given).
+// Lines to standard error, or to a rotated file when a path is given.
 struct LogOptions {
   Level level = Level::kInfo;
-  std::string file;                        // empty: standard error only
+  std::string file;                        // empty: standard error
   std::uint64_t rotate_bytes = 64u << 20;  // then file.1 … file.3
+  // Wall clock of the lines and of the warning limit; empty: the system's.
+  std::function<std::chrono::system_clock::time_point()> clock;
 };
 std::unique_ptr<Log> make_log(const LogOptions& options);
 // Swallows everything; for tests and tools.

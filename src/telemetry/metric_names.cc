@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "telemetry/metric_names.h"
+
+namespace tonnage::telemetry {
+namespace {
+
+using enum MetricType;
+using namespace metric;
+
+constexpr std::string_view kModel = "model,version";
+constexpr std::string_view kClass = "model,version,class";
+constexpr std::string_view kWorker = "model,version,worker";
+
+constexpr auto kTable = std::to_array<MetricInfo>({
+    {kRequests, kCounter, "1", "model,version,outcome,reason", "Requests by outcome (answered, refused, failed) and reason."},
+    {kRequestSeconds, kHistogram, "seconds", kClass, "From the whole body read to the reply, answered requests.", Buckets::kSeconds},
+    {kQueueSeconds, kHistogram, "seconds", kClass, "From entering the lane to leaving it, per row.", Buckets::kSeconds},
+    {kExecutionSeconds, kHistogram, "seconds", kModel, "One batch in the worker, as the front saw it.", Buckets::kSeconds},
+    {kTokenizeSeconds, kHistogram, "seconds", kModel, "Turning the texts of one request into ids.", Buckets::kSeconds},
+    {kRetryAfterSeconds, kGauge, "seconds", kModel, "The last Retry-After told to a client."},
+    {kTruncatedRows, kCounter, "1", kModel, "Rows whose text was cut at the model's length."},
+    {kCancelledRows, kCounter, "1", kModel, "Rows dropped because their client left."},
+    {kExpiredRows, kCounter, "1", kModel, "Rows answered because their deadline passed."},
+    {kRows, kCounter, "1", kModel, "Rows executed and answered."},
+    {kBatches, kCounter, "1", kModel, "Batches executed."},
+    {kRowsPerBatch, kHistogram, "1", kModel, "Rows in one batch.", Buckets::kRows},
+    {kRealTokens, kCounter, "1", kModel, "Positions that belong to rows; for models without a length, rows."},
+    {kPaddedTokens, kCounter, "1", kModel, "Positions executed, padding included. Waste = 1 - real / padded."},
+    {kPredictedPeak, kGauge, "bytes", kModel, "Fitted tensor peak of the last batch, without margin."},
+    {kMeasuredPeak, kGauge, "bytes", kModel, "Tensor peak that the worker measured for the last batch."},
+    {kPeakError, kHistogram, "1", kModel, "|predicted - measured| / measured, per batch.", Buckets::kRatio},
+    {kTimeDrift, kGauge, "1", kModel, "Smoothed actual over predicted batch time."},
+    {kOverGrants, kCounter, "1", kModel, "Batches that the worker's allocator refused above their grant."},
+    {kPressure, kCounter, "1", kModel, "Batches to which the kernel refused memory inside their grant."},
+    {kRetries, kCounter, "1", kModel, "Batches run again in parts after a failure."},
+    {kPoisonRows, kCounter, "1", kModel, "Rows found guilty of a worker's death."},
+    {kLaneRows, kGauge, "1", kClass, "Rows waiting."},
+    {kLaneSeconds, kGauge, "seconds", kClass, "Predicted seconds of the rows waiting."},
+    {kWouldRefuse, kCounter, "1", "model,version,reason", "Requests let in by enforce = \"observe\" that would have been refused."},
+    {kAccountUsed, kGauge, "bytes", "account", "Charged to an account of the ledger now."},
+    {kAccountLimit, kGauge, "bytes", "account", "Limit of an account that has its own."},
+    {kAccountPeak, kGauge, "bytes", "account", "Highest charge of an account since the start."},
+    {kLease, kGauge, "bytes", kWorker, "Memory the worker keeps above its ready state."},
+    {kGrant, kGauge, "bytes", kWorker, "Tensor bytes that the running batch may use."},
+    {kResident, kGauge, "bytes", kWorker, "Anonymous resident bytes of the worker, read by the front."},
+    {kRetained, kGauge, "bytes", kWorker, "Live tensor bytes after a batch above those after loading."},
+    {kWorkerState, kGauge, "1", "model,version,worker,state", "1 for the state the worker is in."},
+    {kWorkerDeaths, kCounter, "1", "model,version,reason", "Workers that ended without being asked to."},
+    {kModelReady, kGauge, "1", kModel, "1 while the model answers."},
+    {kLadderStep, kGauge, "1", kModel, "Step of the degradation ladder; 0 is undegraded."},
+    {kBugs, kCounter, "1", "", "Things that should not happen, survived. Alert on any."},
+    {kConnections, kGauge, "1", "port", "Open client connections."},
+    {kHttpReplies, kCounter, "1", "port,status", "Replies by HTTP status."},
+    {kBuildInfo, kGauge, "1", "version", "Always 1."},
+    {kNvSuccess, kCounter, "1", kModel, "Triton: number of successful inference requests."},
+    {kNvFailure, kCounter, "1", "model,version,reason", "Triton: number of failed inference requests (REJECTED, CANCELED, BACKEND, OTHER)."},
+    {kNvCount, kCounter, "1", kModel, "Triton: number of inferences (rows)."},
+    {kNvExecCount, kCounter, "1", kModel, "Triton: number of model executions (batches)."},
+    {kNvRequestUs, kCounter, "microseconds", kModel, "Triton: cumulative end-to-end request time."},
+    {kNvQueueUs, kCounter, "microseconds", kModel, "Triton: cumulative time requests waited in the lane."},
+    {kNvComputeInputUs, kCounter, "microseconds", kModel, "Triton: cumulative time of preparing batches."},
+    {kNvComputeInferUs, kCounter, "microseconds", kModel, "Triton: cumulative time of executing batches."},
+    {kNvComputeOutputUs, kCounter, "microseconds", kModel, "Triton: cumulative time of splitting outputs."},
+    {kNvPending, kGauge, "1", kModel, "Triton: requests waiting for execution."},
+    {kNvLoadSeconds, kGauge, "seconds", kModel, "Triton: time the model took to load."},
+    {kNvCpuMemoryTotal, kGauge, "bytes", "", "Triton: memory of this machine or container."},
+    {kNvCpuMemoryUsed, kGauge, "bytes", "", "Triton: memory used by this server and its workers."},
+});
+
+constexpr auto kSecondsBounds = std::to_array<double>({0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60});
+constexpr auto kRowsBounds = std::to_array<double>({1, 2, 4, 8, 16, 32, 64, 128, 256});
+constexpr auto kRatioBounds = std::to_array<double>({0.0001, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1});
+
+}  // namespace
+
+std::span<const MetricInfo> metric_table() { return kTable; }
+
+const MetricInfo* find_metric(std::string_view name) {
+  for (const MetricInfo& info : kTable) {
+    if (info.name == name) return &info;
+  }
+  return nullptr;
+}
+
+std::span<const double> bucket_bounds(Buckets buckets) {
+  switch (buckets) {
+    case Buckets::kNone: return {};
+    case Buckets::kSeconds: return kSecondsBounds;
+    case Buckets::kRows: return kRowsBounds;
+    case Buckets::kRatio: return kRatioBounds;
+  }
+  return {};
+}
+
+std::string_view metric_type_name(MetricType type) {
+  switch (type) {
+    case kCounter: return "counter";
+    case kGauge: return "gauge";
+    case kHistogram: return "histogram";
+  }
+  return "untyped";
+}
+
+}  // namespace tonnage::telemetry
