@@ -6,13 +6,21 @@
 namespace tonnage::model {
 namespace {
 
+TensorSpec make_tensor(std::string name, tensor::DataType type, std::vector<std::int64_t> dims) {
+  TensorSpec made;
+  made.name = std::move(name);
+  made.type = type;
+  made.dims = std::move(dims);
+  return made;
+}
+
 ModelSpec encoder() {
   ModelSpec spec;
   spec.max_length = 500;
-  spec.inputs = {{.name = "input_ids", .type = tensor::DataType::kInt64, .dims = {-1, -1}},
-                 {.name = "pixels", .type = tensor::DataType::kFp32, .dims = {-1, 3, 2}}};
-  spec.outputs = {{.name = "scores", .type = tensor::DataType::kFp32, .dims = {-1, 2}},
-                  {.name = "tokens", .type = tensor::DataType::kFp16, .dims = {-1, -1, 8}}};
+  spec.inputs = {make_tensor("input_ids", tensor::DataType::kInt64, {-1, -1}),
+                 make_tensor("pixels", tensor::DataType::kFp32, {-1, 3, 2})};
+  spec.outputs = {make_tensor("scores", tensor::DataType::kFp32, {-1, 2}),
+                  make_tensor("tokens", tensor::DataType::kFp16, {-1, -1, 8})};
   return spec;
 }
 
