@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the demo models and texts: OUT/reviews, OUT/encoder-1024, OUT/texts.
+
+Each part carries a recipe: a hash of the sources that make it and the versions they use. A part whose
+recipe has not changed is left alone, so a second run does nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import hashlib
+import importlib.metadata
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Callable, Sequence
+
+from tonnage import sources
+
+PACKAGE = Path(__file__).parent
+EXPORTER = ["description.py", "export.py", "lengths.py", "model_toml.py", "parity.py", "encoder.py", "zoo.py"]
+PARTS: dict[str, list[str]] = {
+    "texts": ["sources.py", "texts.py", "wordpiece.py"],
+    "reviews": [*EXPORTER, "head.py", "sources.py", "texts.py", "wordpiece.py"],
+    "encoder-1024": [*EXPORTER, "texts.py"],
+}
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def recipe(part: str) -> str:
+    """Without importing torch: an unchanged setup must answer in less than a second."""
+    digest = hashlib.sha256()
+    for file in PARTS[part]:
+        digest.update(file.encode() + b"\0" + (PACKAGE / file).read_bytes() + b"\0")
+    digest.update(importlib.metadata.version("torch").encode())
+    return digest.hexdigest()
+
+
+def is_current(out: Path, part: str) -> bool:
+    stamp = out / part / ".recipe"
+    return stamp.exists() and stamp.read_text(encoding="ascii").strip() == recipe(part)
+
+
+def finish(out: Path, part: str) -> None:
+    """The stamp comes last: an interrupted part is made again."""
+    (out / part / ".recipe").write_text(recipe(part) + "\n", encoding="ascii")
+
+
+def make_texts(out: Path, archive: Path) -> None:
+    from tonnage import texts
+
+    fresh = out / ".texts"
+    shutil.rmtree(fresh, ignore_errors=True)
+    texts.write_all(archive, fresh, say)
+    shutil.rmtree(out / "texts", ignore_errors=True)
+    fresh.rename(out / "texts")
+
+
+def export(out: Path, factory: str, *arguments: str) -> None:
+    command = [sys.executable, "-m", "tonnage.export", factory, "--out", str(out),
+               "--lengths", str(out / "texts" / "reviews.jsonl"), *arguments]
+    if subprocess.run(command, check=False).returncode != 0:
+        raise sources.SourceError(f"`{' '.join(command)}` failed; its message is above")
+
+
+def make(out: Path) -> None:
+    makers: dict[str, Callable[[Path], None]] = {
+        "texts": lambda archive: make_texts(out, archive),
+        "reviews": lambda archive: export(out, "tonnage.zoo:reviews", "--arg", f"archive={archive}"),
+        "encoder-1024": lambda archive: export(out, "tonnage.zoo:encoder_1024"),
+    }
+    stale = [part for part in PARTS if not is_current(out, part)]
+    if not stale:
+        say(f"models: {', '.join(PARTS)} in {out} are up to date")
+        return
+    sources.install_packages(say)
+    archive = sources.fetch_vader(out / ".sources", say)
+    for part in stale:
+        started = time.monotonic()
+        makers[part](archive)
+        finish(out, part)
+        say(f"models: {part} made in {time.monotonic() - started:.0f} s")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tonnage.setup_models", description=__doc__,
+                                     epilog="example:\n  python -m tonnage.setup_models --out build/models",
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of models and texts")
+    options = parser.parse_args(argv)
+    try:
+        out = options.out.resolve()
+        out.mkdir(parents=True, exist_ok=True)
+        with open(out / ".lock", "w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # two set-ups at once would write the same folders
+            make(out)
+    except (sources.SourceError, OSError) as error:
+        print(f"setting up the models failed: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
