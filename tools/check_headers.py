@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every header compiles alone. A verdict is kept under build/headers by the hash of everything it read."""
+"""Every header compiles alone. A verdict is kept beside the compiler cache, by the hash of what was read."""
 
 import concurrent.futures
 import hashlib
@@ -20,6 +20,13 @@ QUOTED = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 def torch_includes(root):
     found = sorted(Path(root, "build/venv/lib").glob("python3*/site-packages/torch/include"))
     return [str(found[0]), str(found[0] / "torch/csrc/api/include")] if found else []
+
+
+def verdicts(root, name):
+    """Folder of verdicts that hold as long as their key does; it travels with the compiler cache."""
+    folder = Path(os.environ.get("CCACHE_DIR") or Path(root, "build/ccache")) / "verdicts" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def resolve(root, header):
@@ -61,8 +68,7 @@ def compile_alone(root, header, extra):
 
 def check(root=ROOT, jobs=2):
     root = Path(root)
-    cache = root / "build/headers"
-    cache.mkdir(parents=True, exist_ok=True)
+    cache = verdicts(root, "headers")
     extra = torch_includes(root)
     headers = list(files(root, (".h",), under=("src", "workers", "apps", "tests", "bench")))
     skipped = [h for h in headers if h.startswith("workers/torch/") and not extra]

@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
+import pytest
+
 from tree import make_tree
 
 import check_headers
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("CCACHE_DIR", str(tmp_path_factory.mktemp("ccache")))
+
 
 TREE = {
     ".gitignore": "/build/\n",

@@ -2,10 +2,7 @@
 """A small repository made for one test."""
 
 import subprocess
-import sys
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 
 def make_tree(root, contents):
