@@ -4,7 +4,7 @@
 // Promises: a message arrives whole or not at all; received fds are close-on-exec and owned; more
 // than kMaxFds, a truncated packet or a closed peer is a Status.
 // Threads: one at a time. Fails with: unavailable/peer_closed, unavailable/would_block,
-// invalid_argument/bad_message.
+// invalid_argument/bad_message or wrong_version; make_pair: unavailable/no_socket.
 #pragma once
 
 #include <span>

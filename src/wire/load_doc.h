@@ -16,28 +16,28 @@
 namespace tonnage::wire {
 
 struct TensorDoc {
-  std::string name;
+  std::string name{};
   tensor::DataType type = tensor::DataType::kFp32;
   std::vector<std::int64_t> dims;  // −1 = free; the first is the row dim
 };
 
 struct LoadDoc {
-  std::string model;
-  std::string version;
-  std::string route;              // script, trace, stub, …
-  std::string path;               // model file; empty for the stub
+  std::string model{};
+  std::string version{};
+  std::string route{};              // script, trace, stub, …
+  std::string path{};               // model file; empty for the stub
   std::uint32_t threads = 1;
-  Bytes load_limit;               // tensor bytes allowed while loading
-  std::vector<TensorDoc> inputs;  // in the order of Run::inputs
-  std::vector<TensorDoc> outputs; // expected; empty: the worker says
-  std::map<std::string, std::string> options;  // [stub] table, precision, freeze, …
+  Bytes load_limit{};               // tensor bytes allowed while loading
+  std::vector<TensorDoc> inputs{};  // in the order of Run::inputs
+  std::vector<TensorDoc> outputs{}; // expected; empty: the worker says
+  std::map<std::string, std::string> options{};  // [stub] table, precision, freeze, …
 };
 
 struct LoadedDoc {
-  std::string runtime;            // "libtorch 2.13.0", "stub", "python 3.11"
-  std::vector<TensorDoc> inputs;  // as the model file says; empty where it says nothing
-  std::vector<TensorDoc> outputs;
-  std::map<std::string, std::string> facts;  // isa, precision, held_out_accuracy, …
+  std::string runtime{};            // "libtorch 2.13.0", "stub", "python 3.11"
+  std::vector<TensorDoc> inputs{};  // as the model file says; empty where it says nothing
+  std::vector<TensorDoc> outputs{};
+  std::map<std::string, std::string> facts{};  // isa, precision, held_out_accuracy, …
 };
 
 std::string to_json(const LoadDoc& doc);

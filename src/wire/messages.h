@@ -5,12 +5,14 @@
 //  1. encode() and decode() are inverse; the byte layout is fixed, little-endian and versioned.
 //  2. decode() believes nothing: a wrong magic, version, type, size, count, datatype, rank, negative
 //     dim, overlong text or an offset outside 63 bits is a Status, never a crash.
-//     Offsets against a segment's real size are proven by the reader (batch, kit).
+//     Offsets against a segment's real size, alignment, and bytes against dims are proven by the
+//     reader (batch, kit).
 // Threads: values. Fails with: invalid_argument/bad_message (…/wrong_version for another version).
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -33,7 +35,7 @@ inline constexpr std::uint32_t kInputSlots = 2;
 // Where one tensor lies in a segment. dims include the row dim.
 struct TensorLayout {
   tensor::DataType type = tensor::DataType::kFp32;
-  tensor::Shape shape;
+  tensor::Shape shape{};
   std::uint64_t offset = 0;  // aligned to 64
   std::uint64_t bytes = 0;
 
@@ -52,37 +54,39 @@ struct Load {
 };
 // worker → front. fds: [0] sealed memfd with the LoadedDoc as JSON.
 struct Loaded {
-  Bytes weights;   // as counted by the worker's allocator; zero where it does not see them
-  Bytes live;      // live tensor bytes when ready: the baseline of retention
+  Bytes weights{};   // as counted by the worker's allocator; zero where it does not see them
+  Bytes live{};      // live tensor bytes when ready: the baseline of retention
 };
 struct Failed {
-  std::string reason;  // stable word: bad_model_file, missing_weights, over_grant, …
-  std::string text;
+  std::string reason{};  // stable word: bad_model_file, missing_weights, over_grant, …
+  std::string text{};
 };
 // front → worker. Input i is input i of the LoadDoc.
 struct Run {
   std::uint32_t slot = 0;
   std::uint32_t rows = 0;
   std::uint32_t length = 0;  // padded length; 0 where the model has no free dim
-  Bytes grant;               // tensor bytes that the batch may hold at its peak, above live
-  std::vector<TensorLayout> inputs;
+  Bytes grant{};               // tensor bytes that the batch may hold at its peak, above live
+  std::vector<TensorLayout> inputs{};
 };
 // worker → front. Output i is output i of the LoadedDoc, in the output region.
 struct Done {
-  Bytes peak;      // highest live tensor bytes during the batch minus live before it
-  Bytes live;      // live tensor bytes after it
-  Bytes resident;  // RssAnon as the worker sees it: telemetry, not truth
+  Bytes peak{};      // highest live tensor bytes during the batch minus live before it
+  Bytes live{};      // live tensor bytes after it
+  Bytes resident{};  // RssAnon as the worker sees it: telemetry, not truth
   Duration execution{};
-  std::vector<TensorLayout> outputs;
+  std::vector<TensorLayout> outputs{};
 };
 // worker → front: the outputs need a region of this size; answered by Region or Discard.
 struct Need {
-  Bytes output_bytes;
+  Bytes output_bytes{};
 };
 // front → worker. fds: [0] the new output region, replacing the old one.
 struct Region {
   std::uint64_t output_bytes = 0;
 };
+// front → worker: no region of that size. The worker drops the outputs and ends the run with an Error
+// (bad_output), so that every run ends with exactly one Done or Error.
 struct Discard {};
 enum class ErrorKind : std::uint8_t {
   kOverGrant = 1,     // our allocator refused: the grant was too small
@@ -94,20 +98,20 @@ enum class ErrorKind : std::uint8_t {
 };
 struct Error {
   ErrorKind kind = ErrorKind::kModelError;
-  Bytes peak;
-  Bytes live;
-  Bytes needed;  // over_grant: peak + the allocation that was refused
-  std::string text;
+  Bytes peak{};
+  Bytes live{};
+  Bytes needed{};  // over_grant: peak + the allocation that was refused
+  std::string text{};
 };
 struct Trim {};
 struct Trimmed {
-  Bytes live;
-  Bytes resident;
+  Bytes live{};
+  Bytes resident{};
 };
 struct Stat {};
 struct Stats {
-  Bytes live;
-  Bytes resident;
+  Bytes live{};
+  Bytes resident{};
   std::uint64_t batches = 0;
 };
 struct Stop {};
@@ -121,7 +125,10 @@ struct Message {
   Body body;
 };
 
+// Texts are cut at kMaxText; more than kMaxTensors tensors is a TONNAGE_CHECK.
 std::vector<std::byte> encode(const Message& message);
+// The same without an allocation; returns the size.
+std::size_t encode_into(const Message& message, std::span<std::byte, kMaxMessageBytes> out);
 Result<Message> decode(ByteView bytes);
 std::string_view message_name(const Body& body);
 
