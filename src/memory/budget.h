@@ -60,7 +60,11 @@ class [[nodiscard]] Charge {
 };
 
 class Account {
+  struct Tree;
+  struct State;
+
  public:
+  explicit Account(std::unique_ptr<State> state);  // by Budget and child() alone: State is private
   ~Account();
   Account(const Account&) = delete;
   Account& operator=(const Account&) = delete;
@@ -86,9 +90,6 @@ class Account {
  private:
   friend class Charge;
   friend class Budget;
-  struct Tree;
-  struct State;
-  explicit Account(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 

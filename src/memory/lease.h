@@ -6,7 +6,12 @@
 //  1. lease = high-water of (RssAnon − RssAnon when ready), as read by the front, charged to the
 //     worker's `lease` account. Readings are facts: they are recorded even above the budget.
 //  2. begin(grant) is free inside the lease; beyond it the lease grows first, all or nothing.
-//  3. end() ends the grant, never the lease. The lease shrinks only by settle(reading) after trim.
+//  3. end() ends the grant and gives back what was reserved for it and never became resident, except
+//     for a rest of max(1 MiB, 1/16) that the next batch like it would ask for again. What was
+//     resident stays leased; that shrinks only by settle(reading) after trim.
+//  4. Slack is the resident high-water minus the tensor high-water: bytes kept from an earlier batch
+//     are room for the next one, not overhead on top of it. It starts at 8 MiB, and a grant far above
+//     every measured peak (a quarter and 1 MiB) starts from 8 MiB again.
 // Grants of a device are served in ticket order by GrantQueue (memory/grant_queue.h).
 // Threads: the loop. Owns: the lease charge. Fails with: overloaded/over_budget.
 #pragma once
@@ -25,6 +30,7 @@ class Lease {
   Bytes amount() const { return charge_.amount(); }
   Bytes grant() const { return grant_; }
   Bytes slack() const { return slack_; }
+  Bytes resident_high() const { return resident_high_; }
 
   // Lease that `grant` tensor bytes would need: max(lease, grant + slack).
   Bytes needed_for(Bytes grant) const;
@@ -33,18 +39,31 @@ class Lease {
   Status begin(Bytes grant);
   // `resident` = RssAnon read by the front after the batch; peak = tensor bytes the worker reported.
   void end(Bytes resident, Bytes peak);
+  // end() without a reading: allowed where needs_reading(grant) was false.
+  void end_unread(Bytes peak);
+  // Whether a run of `grant` could make more resident than is leased.
+  bool needs_reading(Bytes grant) const { return needed_for(grant) > resident_high_ + rest(); }
+  // A reading between batches or in the middle of one; it can only raise the lease.
+  void observe(Bytes resident);
   // After trim or decay and a new reading: lease falls to what is resident now.
   void settle(Bytes resident);
-  // RLIMIT_DATA for the worker: VmData at ready + lease + max(64 MiB, 10 %).
+  // RLIMIT_DATA for the worker: VmData at ready + lease + max(64 MiB, 10 % of both).
   Bytes data_limit() const;
 
  private:
+  Bytes slack_for(Bytes grant) const;
+  Bytes explored() const;  // grants up to here are judged by the measured slack
+  Bytes rest() const;      // reservation that may stay above the resident high-water
+  void raise_to(Bytes above_ready);
+
   Account& account_;
   Charge charge_;
   Bytes ready_;
   Bytes data_ready_;
   Bytes grant_;
   Bytes slack_;
+  Bytes resident_high_;  // above ready
+  Bytes tensor_high_;
 };
 
 }  // namespace tonnage::memory

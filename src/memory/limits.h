@@ -6,6 +6,8 @@
 // Source: cgroups(7), Documentation/admin-guide/cgroup-{v1,v2}. Threads: any.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,5 +26,16 @@ Result<std::vector<DetectedLimit>> detect_limits(const std::string& root = "/");
 
 // (1 − headroom) × smallest, or `explicit_memory` literally when it is above zero.
 Bytes budget_from(Bytes explicit_memory, const std::vector<DetectedLimit>& limits, double headroom = 0.20);
+
+// How many processes of our own cgroup the kernel has killed for memory so far (memory.events or
+// memory.oom_control). Nothing where this process is in no memory cgroup that counts them.
+class OomKillCounter {
+ public:
+  explicit OomKillCounter(const std::string& root = "/");
+  std::optional<std::uint64_t> read() const;
+
+ private:
+  std::string file_;  // empty: none
+};
 
 }  // namespace tonnage::memory

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/lease.h"
+
+#include <algorithm>
+
+namespace tonnage::memory {
+namespace {
+
+constexpr Bytes kFirstSlack = mib(8);
+constexpr Bytes kSmallestRest = mib(1);
+constexpr Bytes kSmallestDataMargin = mib(64);
+
+}  // namespace
+
+Lease::Lease(Account& account, Bytes resident_when_ready, Bytes data_when_ready)
+    : account_(account),
+      charge_(account.record(Bytes())),
+      ready_(resident_when_ready),
+      data_ready_(data_when_ready),
+      slack_(kFirstSlack) {}
+
+Bytes Lease::explored() const { return tensor_high_ + Bytes(tensor_high_.count() / 4) + mib(1); }
+
+Bytes Lease::rest() const { return std::max(kSmallestRest, Bytes(resident_high_.count() / 16)); }
+
+Bytes Lease::slack_for(Bytes grant) const {
+  return grant > explored() ? std::max(slack_, kFirstSlack) : slack_;
+}
+
+Bytes Lease::needed_for(Bytes grant) const { return std::max(amount(), grant + slack_for(grant)); }
+
+Bytes Lease::largest_grant() const {
+  const Bytes room = amount() + account_.available();
+  const Bytes beyond = saturating_sub(room, std::max(slack_, kFirstSlack));
+  if (beyond > explored()) return beyond;
+  return std::min(explored(), saturating_sub(room, slack_));
+}
+
+Status Lease::begin(Bytes grant) {
+  TONNAGE_CHECK(grant_ == Bytes(), "a worker got a second grant while one was out");
+  const Bytes needed = needed_for(grant);
+  if (needed > amount()) TONNAGE_TRY(charge_.grow_to(needed));
+  grant_ = grant;
+  return Status::ok();
+}
+
+void Lease::raise_to(Bytes above_ready) {
+  resident_high_ = std::max(resident_high_, above_ready);
+  if (resident_high_ > amount()) charge_.merge(account_.record(resident_high_ - amount()));
+}
+
+void Lease::observe(Bytes resident) { raise_to(saturating_sub(resident, ready_)); }
+
+void Lease::end(Bytes resident, Bytes peak) {
+  grant_ = Bytes();
+  tensor_high_ = std::max(tensor_high_, peak);
+  raise_to(saturating_sub(resident, ready_));
+  slack_ = saturating_sub(resident_high_, tensor_high_);
+  charge_.shrink_to(resident_high_ + rest());
+}
+
+void Lease::end_unread(Bytes peak) {
+  grant_ = Bytes();
+  tensor_high_ = std::max(tensor_high_, peak);
+}
+
+void Lease::settle(Bytes resident) {
+  const Bytes now = saturating_sub(resident, ready_);
+  resident_high_ = now;
+  // The learned overhead stays; what tensors once filled has gone back to the kernel.
+  tensor_high_ = std::min(tensor_high_, saturating_sub(now, slack_));
+  if (now > amount()) charge_.merge(account_.record(now - amount()));
+  charge_.shrink_to(std::max(now, grant_ == Bytes() ? Bytes() : grant_ + slack_));
+}
+
+Bytes Lease::data_limit() const {
+  const Bytes expected = data_ready_ + amount();
+  return expected + std::max(kSmallestDataMargin, Bytes(expected.count() / 10));
+}
+
+}  // namespace tonnage::memory

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/lease.h"
+
+#include <gtest/gtest.h>
+
+namespace tonnage::memory {
+namespace {
+
+constexpr Bytes kReady = mib(100);
+
+class LeaseTest : public testing::Test {
+ protected:
+  // One batch whose true resident use above ready is `resident`.
+  void batch(Bytes grant, Bytes resident, Bytes peak) {
+    ASSERT_TRUE(lease_.begin(grant).is_ok());
+    lease_.end(kReady + resident, peak);
+  }
+
+  Budget budget_{"host", mib(200)};
+  Lease lease_{budget_.root().child("lease"), kReady, mib(300)};
+};
+
+TEST_F(LeaseTest, StartsEmptyAndReservesTheFirstGrantWithSlack) {
+  EXPECT_EQ(Bytes(), lease_.amount());
+  ASSERT_TRUE(lease_.begin(mib(50)).is_ok());
+  EXPECT_EQ(mib(58), lease_.amount());
+  EXPECT_EQ(mib(58), budget_.root().used());
+}
+
+TEST_F(LeaseTest, FallsToWhatBecameResidentWhenTheBatchIsDone) {
+  batch(mib(50), mib(48), mib(45));
+  EXPECT_EQ(mib(48), lease_.resident_high());
+  EXPECT_EQ(mib(3), lease_.slack());
+  EXPECT_EQ(mib(51), lease_.amount());  // 48 and a rest of 1/16
+}
+
+TEST_F(LeaseTest, IsFreeForALikeBatchAndDoesNotCountItTwice) {
+  batch(mib(46), mib(48), mib(45));
+  const Bytes held = lease_.amount();
+  EXPECT_EQ(held, lease_.needed_for(mib(46)));
+  EXPECT_EQ(held, lease_.needed_for(mib(1)));
+  // A larger one needs what it is larger by, not all of itself.
+  EXPECT_EQ(mib(53), lease_.needed_for(mib(50)));
+}
+
+TEST_F(LeaseTest, KeepsBytesOfALargeBatchAsRoomForSmallOnes) {
+  batch(mib(46), mib(48), mib(45));
+  batch(mib(1), mib(48), mib(1));
+  EXPECT_EQ(mib(3), lease_.slack());
+  EXPECT_EQ(mib(51), lease_.amount());
+}
+
+TEST_F(LeaseTest, StartsFromTheFirstSlackAgainFarAboveWhatWasMeasured) {
+  batch(mib(10), mib(11), mib(10));
+  EXPECT_EQ(mib(1), lease_.slack());
+  EXPECT_EQ(mib(13), lease_.needed_for(mib(12)));
+  EXPECT_EQ(mib(88), lease_.needed_for(mib(80)));
+}
+
+TEST_F(LeaseTest, RefusesBeyondTheBudgetAndStaysAsItWas) {
+  EXPECT_EQ(mib(192), lease_.largest_grant());
+  EXPECT_EQ("over_budget", lease_.begin(mib(193)).reason());
+  EXPECT_EQ(Bytes(), lease_.amount());
+  EXPECT_EQ(Bytes(), lease_.grant());
+  EXPECT_TRUE(lease_.begin(mib(192)).is_ok());
+}
+
+TEST_F(LeaseTest, LargestGrantAlwaysBeginsAndOneMoreDoesNot) {
+  for (const Bytes free : {Bytes(), mib(1), mib(4), mib(7), mib(9), mib(60)}) {
+    Budget budget("host", mib(13) + free);
+    Lease lease(budget.root(), kReady, mib(300));
+    ASSERT_TRUE(lease.begin(mib(4)).is_ok());
+    lease.end(kReady + mib(12), mib(10));
+    const Bytes largest = lease.largest_grant();
+    EXPECT_FALSE(lease.begin(largest + Bytes(1)).is_ok()) << format_bytes(free);
+    EXPECT_TRUE(lease.begin(largest).is_ok()) << format_bytes(free);
+  }
+}
+
+TEST_F(LeaseTest, RecordsAReadingEvenAboveTheBudget) {
+  ASSERT_TRUE(lease_.begin(mib(150)).is_ok());
+  lease_.end(kReady + mib(240), mib(150));
+  EXPECT_EQ(mib(240), lease_.amount());
+  EXPECT_EQ(mib(240), budget_.root().used());
+  EXPECT_EQ(Bytes(), budget_.root().available());
+}
+
+TEST_F(LeaseTest, RisesByAnObservationInTheMiddleOfABatch) {
+  ASSERT_TRUE(lease_.begin(mib(10)).is_ok());
+  lease_.observe(kReady + mib(30));
+  EXPECT_EQ(mib(30), lease_.amount());
+  lease_.observe(kReady + mib(5));
+  EXPECT_EQ(mib(30), lease_.amount());
+  lease_.end(kReady + mib(25), mib(9));
+  EXPECT_EQ(mib(30), lease_.amount());
+}
+
+TEST_F(LeaseTest, SettlesToWhatIsResidentAfterTrim) {
+  batch(mib(60), mib(63), mib(60));
+  lease_.settle(kReady + mib(10));
+  EXPECT_EQ(mib(10), lease_.amount());
+  EXPECT_EQ(mib(10), budget_.root().used());
+  // The tensor bytes went back to the kernel: they are no longer free to use.
+  EXPECT_EQ(mib(68), lease_.needed_for(mib(60)));
+}
+
+TEST_F(LeaseTest, SettlesNeverBelowARunningGrant) {
+  ASSERT_TRUE(lease_.begin(mib(40)).is_ok());
+  lease_.settle(kReady);
+  EXPECT_EQ(mib(48), lease_.amount());
+}
+
+TEST_F(LeaseTest, GivesEverythingBackWhenItGoesAway) {
+  {
+    Lease other(budget_.root().child("other"), kReady, mib(300));
+    ASSERT_TRUE(other.begin(mib(20)).is_ok());
+  }
+  EXPECT_EQ(Bytes(), budget_.root().used());
+}
+
+TEST_F(LeaseTest, LimitsDataByLeaseAndMargin) {
+  EXPECT_EQ(mib(364), lease_.data_limit());
+  batch(mib(30), mib(30), mib(30));
+  const Bytes expected = mib(300) + lease_.amount();
+  EXPECT_EQ(expected + mib(64), lease_.data_limit());
+}
+
+TEST_F(LeaseTest, NeedsNoReadingInsideWhatIsKnownToBeResident) {
+  EXPECT_TRUE(lease_.needs_reading(mib(10)));
+  batch(mib(10), mib(12), mib(10));
+  EXPECT_FALSE(lease_.needs_reading(mib(10)));
+  EXPECT_TRUE(lease_.needs_reading(mib(20)));
+}
+
+}  // namespace
+}  // namespace tonnage::memory
