@@ -52,6 +52,10 @@ class Assembly {
     tensor::Shape shape;
     tensor::Buffer data;
   };
+  Result<OutputTensor> join(std::size_t output);
+  tensor::Buffer join_elements(std::size_t output, std::span<const std::int64_t> dims);
+  tensor::Buffer join_strings(std::size_t output, std::span<const std::int64_t> dims);
+
   std::vector<std::string> names_;
   std::vector<Slot> slots_;  // rows × outputs
   std::vector<std::uint8_t> state_;
