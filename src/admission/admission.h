@@ -8,6 +8,7 @@
 //  2. Predicted waiting time beyond the deadline is refused (overloaded/queue_time) with
 //     Retry-After = ceil(max(1, wait − deadline)) seconds + 0–25 % jitter.
 //  3. A model that is not ready refuses (unavailable/not_ready) with the reason.
+//  4. The first that applies decides: not ready, never fits, expired, overloaded.
 // Threads: any. Fails with: the above; deadline_exceeded/expired.
 #pragma once
 

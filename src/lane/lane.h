@@ -2,9 +2,11 @@
 // Lane: the waiting rows of one model version and class, oldest first inside a priority.
 //
 // Promises:
-//  1. Bounded in rows and in predicted seconds; a refused push keeps nothing.
-//  2. Order: priority, then arrival. window() shows the oldest rows without copying the lane.
-//  3. take(), remove() and expire() free a row's place at once.
+//  1. Bounded in rows and in predicted seconds; a refused push keeps nothing. An empty lane takes one
+//     request of any predicted time, which could otherwise never run.
+//  2. Order: priority (1 highest … 255, then 0: no wish), then arrival. window() shows the oldest rows
+//     without copying the lane.
+//  3. take(), remove() and expire() free a row's place at once; remove() costs the request's rows only.
 //  4. next_deadline() is the earliest deadline of all rows, not only of the window.
 // Threads: the loop. Owns: row records; requests stay in request::Table.
 // Fails with: overloaded/lane_full, unavailable/draining.
@@ -45,9 +47,13 @@ class Lane {
 
   // All rows of one request or none.
   Status push(std::span<const QueuedRow> rows);
+  // Rows that were taken but did not run return to their old place (by `enqueued`). Never refused:
+  // they were admitted once.
+  void put_back(std::span<const QueuedRow> rows);
   // The oldest rows, at most `limit`, valid until the next change of the lane.
   std::span<const QueuedRow> window(std::size_t limit);
-  // Takes rows out by their index in the last window().
+  // Takes rows out by their index in the last window(). Rows that left since are skipped, so a plan's
+  // batch and its drops may be taken one after the other.
   std::vector<QueuedRow> take(std::span<const std::uint16_t> indices);
   // All rows of a request that left.
   std::size_t remove(request::RequestId request);

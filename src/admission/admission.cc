@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "admission/admission.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace tonnage::admission {
+namespace {
+
+constexpr double kLongestWait = 86400;  // seconds; beyond it only "very long" matters
+
+// Rows of one request that one batch must hold.
+std::uint32_t rows_at_once(const Question& q) {
+  return q.spec->rows == model::RowsRule::kTogether ? q.rows : 1;
+}
+
+Status never_fits(std::string detail) { return {Code::kTooLarge, "never_fits", std::move(detail)}; }
+
+Status check_rows(const Question& q) {
+  const std::uint32_t max_rows = q.spec->batching.max_rows;
+  if (rows_at_once(q) <= max_rows) return Status::ok();
+  return never_fits(fmt::format("the request has {} rows, which model '{}' runs in one batch; at most {} are allowed",
+                                q.rows, q.spec->name, max_rows));
+}
+
+Status check_envelope(const Question& q) {
+  if (q.envelope <= q.ingress_limit) return Status::ok();
+  return never_fits(fmt::format("the request would hold {} in the server with its answer; one request may hold {}",
+                                format_bytes(q.envelope), format_bytes(q.ingress_limit)));
+}
+
+Status check_grant(const Question& q) {
+  const cost::Shape shape{.rows = rows_at_once(q), .length = q.spec->padded(q.longest)};
+  const Bytes predicted = q.cost->grant(shape);
+  if (predicted <= q.largest_possible_grant) return Status::ok();
+  std::string text = fmt::format("running {} {} needs a predicted {} and at most {} can be had",
+                                 shape.rows, shape.rows == 1 ? "row" : "rows", format_bytes(predicted),
+                                 format_bytes(q.largest_possible_grant));
+  if (q.spec->has_length()) {
+    const std::uint32_t largest = largest_admissible_length(*q.cost, *q.spec, q.largest_possible_grant);
+    text += fmt::format("; the longest row has length {}, the largest admissible length is {}{}", q.longest,
+                        largest, shape.rows == 1 ? "" : " for a single row");
+  }
+  return never_fits(std::move(text));
+}
+
+// Whole seconds, inside [base, 1.25 base]: a second more would leave the band for small bases.
+int retry_after(double excess, double jitter) {
+  const double base = std::ceil(std::clamp(excess, 1.0, kLongestWait));
+  return static_cast<int>(std::floor(base * (1 + 0.25 * std::clamp(jitter, 0.0, 1.0))));
+}
+
+Status check_deadline(const Question& q) {
+  if (q.deadline == kNever) return Status::ok();
+  const Duration alone = q.cost->predict_time({.rows = rows_at_once(q), .length = q.spec->padded(q.longest)});
+  const double wait = to_seconds(predicted_wait(q.load)) + to_seconds(alone) * q.load.actual_over_predicted;
+  const double left = to_seconds(q.deadline - q.now);
+  if (wait <= left) return Status::ok();
+  return Status(Code::kOverloaded, "queue_time",
+                fmt::format("an answer is predicted after {:.3f} s and the deadline is in {:.3f} s", wait, left))
+      .with_retry_after(retry_after(wait - left, q.jitter));
+}
+
+}  // namespace
+
+Duration predicted_wait(const Load& load) {
+  const double servers = std::max(load.share, 0.0) * load.workers;
+  const double ahead = to_seconds(load.work_ahead);
+  const double queue = ahead <= 0 ? 0 : servers > 0 ? ahead / servers : kLongestWait;
+  const double wait = (to_seconds(load.residual) + queue) * load.actual_over_predicted;
+  return from_seconds(std::clamp(wait, 0.0, kLongestWait));
+}
+
+std::uint32_t largest_admissible_length(const cost::CostModel& cost, const model::ModelSpec& spec, Bytes limit) {
+  if (!spec.has_length()) return 0;
+  std::uint32_t fits = 0;
+  std::uint32_t beyond = spec.max_length + 1;
+  while (beyond - fits > 1) {
+    const std::uint32_t middle = fits + (beyond - fits) / 2;
+    const bool ok = cost.grant({.rows = 1, .length = spec.padded(middle)}) <= limit;
+    (ok ? fits : beyond) = middle;
+  }
+  return fits;
+}
+
+Status decide(const Question& q) {
+  if (!q.ready) {
+    return {Code::kUnavailable, "not_ready",
+            fmt::format("model '{}' is not ready: {}", q.spec->name, q.not_ready_why)};
+  }
+  TONNAGE_TRY(check_rows(q));
+  TONNAGE_TRY(check_envelope(q));
+  TONNAGE_TRY(check_grant(q));
+  if (q.deadline <= q.now) {
+    return {Code::kDeadlineExceeded, "expired", "the deadline had passed when the request was admitted"};
+  }
+  return check_deadline(q);
+}
+
+}  // namespace tonnage::admission
