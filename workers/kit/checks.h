@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proving that what a run says, and what a runtime returns, is what it must be. Pure.
+// Fails with: invalid_argument/bad_tensor (the detail names the tensor).
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "kit/runtime.h"
+
+namespace tonnage::kit {
+
+// The tensors of `run` inside `slot`. An empty `specs` means that nothing is known of the model.
+Status find_inputs(const wire::Run& run, ByteView slot, std::span<const wire::TensorDoc> specs,
+                   std::vector<Tensor>& into);
+
+// What a runtime returned, against an expectation that may be empty.
+Status check_outputs(std::span<const Tensor> outputs, std::uint32_t rows,
+                     std::span<const wire::TensorDoc> specs);
+
+// Places outputs one after the other, each aligned; returns the bytes that all need.
+Bytes place_outputs(std::span<const Tensor> outputs, std::vector<wire::TensorLayout>& into);
+
+}  // namespace tonnage::kit
