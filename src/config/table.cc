@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/table.h"
+
+#define TOML_EXCEPTIONS 0
+#define TOML_HEADER_ONLY 1
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <fstream>
+#include <iterator>
+#include <optional>
+
+namespace tonnage::config {
+namespace {
+
+int line_of(const toml::node& node) { return static_cast<int>(node.source().begin.line); }
+
+// Copies toml++'s tree, so that no header of it leaves this file.
+class Converter {
+ public:
+  explicit Converter(const std::string& file) : file_(file) {}
+
+  Table table(const toml::table& from) {
+    Table made;
+    made.file = file_;
+    made.line = line_of(from);
+    for (const auto& [key, node] : from) {
+      made.entries.push_back({std::string(key.str()), value(node)});
+    }
+    return made;
+  }
+  const std::optional<Status>& error() const { return error_; }
+
+ private:
+  Value value(const toml::node& node) {
+    Value made;
+    made.line = line_of(node);
+    if (const auto* text = node.as_string()) {
+      made.data = text->get();
+    } else if (const auto* integer = node.as_integer()) {
+      made.data = integer->get();
+    } else if (const auto* number = node.as_floating_point()) {
+      made.data = number->get();
+    } else if (const auto* boolean = node.as_boolean()) {
+      made.data = boolean->get();
+    } else if (const auto* array = node.as_array()) {
+      std::vector<Value> values;
+      for (const toml::node& element : *array) values.push_back(value(element));
+      made.data = std::move(values);
+    } else if (const auto* nested = node.as_table()) {
+      made.data = table(*nested);
+    } else if (!error_) {
+      error_ = invalid("bad_config", fmt::format("{}:{}: dates and times are not used here", file_, made.line));
+    }
+    return made;
+  }
+
+  const std::string& file_;
+  std::optional<Status> error_;
+};
+
+}  // namespace
+
+Result<Table> parse_toml(std::string_view text, const std::string& file) {
+  const toml::parse_result parsed = toml::parse(text, file);
+  if (!parsed) {
+    return invalid("bad_config", fmt::format("{}:{}: {}", file, parsed.error().source().begin.line,
+                                             parsed.error().description()));
+  }
+  Converter converter(file);
+  Table table = converter.table(parsed.table());
+  if (converter.error()) return *converter.error();
+  return table;
+}
+
+Result<Table> parse_toml_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return Status(Code::kNotFound, "no_file", fmt::format("{} cannot be read", path));
+  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  return parse_toml(text, path);
+}
+
+}  // namespace tonnage::config

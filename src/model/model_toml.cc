@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/model_toml.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "config/reader.h"
+#include "model/detail/consistency.h"
+
+namespace tonnage::model {
+namespace {
+
+namespace fs = std::filesystem;
+using config::Reader;
+
+constexpr std::int64_t kMaxBatchRows = 256;  // planner::kMaxBatchRows
+constexpr std::int64_t kMaxWindow = 512;     // planner::kMaxWindow
+constexpr std::int64_t kMaxModelLength = 1 << 20;
+constexpr std::int64_t kMaxRowsPerRequest = 1 << 20;
+
+void read_datatype(Reader& reader, TensorSpec& tensor) {
+  std::string name;
+  reader.text("datatype", name);
+  if (!reader.is_ok()) return;
+  const Result<tensor::DataType> type = tensor::parse_datatype(name);
+  if (type) {
+    tensor.type = *type;
+  } else {
+    reader.fail("datatype", reader.has("datatype") ? type.status().detail() : "is missing");
+  }
+}
+
+TensorSpec read_tensor(Reader& reader) {
+  TensorSpec tensor;
+  reader.text("name", tensor.name);
+  read_datatype(reader, tensor);
+  reader.integers("dims", tensor.dims, -1, std::int64_t{1} << 40);
+  return tensor;
+}
+
+void read_input(Reader& reader, ModelSpec& spec) {
+  TensorSpec input = read_tensor(reader);
+  constexpr auto kMin = std::numeric_limits<std::int64_t>::min();
+  constexpr auto kMax = std::numeric_limits<std::int64_t>::max();
+  std::vector<std::int64_t> range;
+  reader.integers("range", range, kMin, kMax);
+  if (range.size() == 2) {
+    input.range = ValueRange{range[0], range[1]};
+  } else if (reader.has("range")) {
+    reader.fail("range", "must be [lowest, highest]");
+  }
+  reader.integer("pad", input.pad_value, kMin, kMax);
+  reader.choice("source", input.source, {{"client", InputSource::kClient}, {"mask", InputSource::kMask}});
+  spec.inputs.push_back(std::move(input));
+}
+
+void read_tokenizer(Reader& reader, const std::string& directory, ModelSpec& spec) {
+  TokenizerSpec tokenizer;
+  reader.text("kind", tokenizer.kind);
+  reader.text("vocab", tokenizer.vocab);
+  reader.boolean("lowercase", tokenizer.lowercase);
+  if (tokenizer.kind != "wordpiece") reader.fail("kind", "must be \"wordpiece\"");
+  if (tokenizer.vocab.empty()) reader.fail("vocab", "is missing: the file with one token a line");
+  if (!fs::path(tokenizer.vocab).is_absolute()) tokenizer.vocab = (fs::path(directory) / tokenizer.vocab).string();
+  spec.tokenizer = std::move(tokenizer);
+}
+
+void read_batching(Reader& reader, BatchingOptions& batching) {
+  reader.integer("max_rows", batching.max_rows, 1, kMaxBatchRows);
+  reader.integer("window", batching.window, 1, kMaxWindow);
+  // A default follows what was written; a contradiction of two written values is an error later on.
+  if (!reader.has("max_rows")) batching.max_rows = std::min(batching.max_rows, batching.window);
+  reader.integer("pad_multiple", batching.pad_multiple, 1, 4096);
+  reader.choice("policy", batching.policy, {{"dp", Policy::kDp}, {"buckets", Policy::kBuckets}, {"fifo", Policy::kFifo}});
+  reader.integers("edges", batching.edges, 1, kMaxModelLength);
+  reader.integer("long_above", batching.long_above, 1, kMaxModelLength);
+  reader.duration("max_wait_ms", milliseconds(1), batching.max_wait);
+  reader.duration("max_batch_time_ms", milliseconds(1), batching.max_batch_time);
+  reader.duration("max_batch_time_long_ms", milliseconds(1), batching.max_batch_time_long);
+  reader.duration("max_queue_s", seconds(1), batching.max_queue);
+  reader.integer("max_queue_rows", batching.max_queue_rows, 1, kMaxRowsPerRequest);
+  for (const char* key : {"max_batch_time_ms", "max_batch_time_long_ms", "max_queue_s"}) {
+    const Duration value = std::string_view(key) == "max_queue_s"         ? batching.max_queue
+                           : std::string_view(key) == "max_batch_time_ms" ? batching.max_batch_time
+                                                                          : batching.max_batch_time_long;
+    if (value <= Duration::zero()) reader.fail(key, "must be above zero");
+  }
+}
+
+void read_limits(Reader& reader, ModelSpec& spec) {
+  reader.integer("max_length", spec.max_length, 1, kMaxModelLength);
+  reader.choice("too_long", spec.too_long, {{"refuse", TooLong::kRefuse}, {"truncate", TooLong::kTruncate}});
+  reader.choice("rows", spec.rows, {{"spread", RowsRule::kSpread}, {"together", RowsRule::kTogether}});
+  reader.choice("meet", spec.meet, {{"pad", MeetRule::kPad}, {"group", MeetRule::kGroup}});
+  reader.choice("enforce", spec.enforce, {{"on", Enforce::kOn}, {"observe", Enforce::kObserve}});
+  reader.boolean("idempotent", spec.idempotent);
+  reader.duration("deadline_ms", milliseconds(1), spec.deadline);
+  reader.table("batching", [&](Reader& r) { read_batching(r, spec.batching); });
+  reader.integer("max_rows_per_request", spec.max_rows_per_request, 1, kMaxRowsPerRequest);
+  if (!reader.has("max_rows_per_request")) {
+    const std::uint32_t most =
+        spec.rows == RowsRule::kTogether ? spec.batching.max_rows : spec.batching.max_queue_rows;
+    spec.max_rows_per_request = std::min(spec.max_rows_per_request, most);
+  }
+}
+
+void read_route(Reader& reader, ModelSpec& spec) {
+  reader.text("route", spec.route);
+  reader.free_table("stub", spec.options);
+  if (spec.route.empty() && reader.has("stub")) spec.route = "stub";
+  if (reader.has("stub") && spec.route != "stub") {
+    reader.fail("stub", fmt::format("is for route = \"stub\"; the route is \"{}\"", spec.route));
+  }
+  if (!spec.route.empty() && spec.route != "stub" && spec.route != "trace" && spec.route != "script") {
+    reader.fail("route", fmt::format("is \"{}\"; allowed: \"trace\", \"script\", \"stub\"", spec.route));
+  }
+}
+
+}  // namespace
+
+Result<ModelSpec> parse_model_toml(std::string_view text, const std::string& directory) {
+  const fs::path folder = fs::absolute(directory).lexically_normal();
+  const std::string file = (fs::path(directory) / "model.toml").string();
+  TONNAGE_ASSIGN(const config::Table table, config::parse_toml(text, file));
+
+  ModelSpec spec;
+  spec.name = (folder.has_filename() ? folder : folder.parent_path()).filename().string();
+  spec.directory = directory;
+  Reader reader(table);
+  read_route(reader, spec);
+  reader.tables("input", [&](Reader& r) { read_input(r, spec); });
+  reader.tables("output", [&](Reader& r) { spec.outputs.push_back(read_tensor(r)); });
+  read_limits(reader, spec);
+  reader.table("tokenizer", [&](Reader& r) { read_tokenizer(r, directory, spec); });
+  reader.texts("labels", spec.labels);
+  reader.free_table("metadata", spec.metadata);
+  reader.table("workers", [&](Reader& r) {
+    r.integer("count", spec.workers, 1, 64);
+    r.integer("threads", spec.threads, 0, 1024);
+  });
+  TONNAGE_TRY(reader.finish());
+  TONNAGE_TRY(check_consistency(spec, file));
+  return spec;
+}
+
+}  // namespace tonnage::model

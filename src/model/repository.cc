@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+
+#include "model/detail/consistency.h"
+#include "model/model_toml.h"
+
+namespace tonnage::model {
+namespace {
+
+namespace fs = std::filesystem;
+
+Status no_model(std::string detail) { return {Code::kNotFound, "no_model", std::move(detail)}; }
+
+// std::filesystem's error_code forms everywhere: a folder that vanishes meanwhile must not throw.
+bool is_folder(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+bool is_file(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error);
+}
+
+std::vector<fs::path> children(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    found.push_back(it->path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+// As Triton: decimal, no leading zero; anything else is not a version.
+std::optional<std::uint64_t> version_number(std::string_view name) {
+  if (name.empty() || name.size() > 18 || name.front() == '0') return std::nullopt;
+  std::uint64_t number = 0;
+  for (const char c : name) {
+    if (c < '0' || c > '9') return std::nullopt;
+    number = number * 10 + static_cast<std::uint64_t>(c - '0');
+  }
+  return number;
+}
+
+std::optional<std::uint64_t> highest_version(const fs::path& folder) {
+  std::optional<std::uint64_t> highest;
+  for (const fs::path& child : children(folder)) {
+    const auto number = version_number(child.filename().string());
+    if (number && is_folder(child) && (!highest || *number > *highest)) highest = number;
+  }
+  return highest;
+}
+
+Result<std::string> read_file(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return no_model(fmt::format("{} cannot be read", path.string()));
+  return std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+}
+
+// Which file the model is, and by which route, where model.toml does not say.
+Status find_model_file(const fs::path& folder, ModelSpec& spec) {
+  if (spec.route == "stub") return Status::ok();
+  const fs::path file = folder / "model.pt";
+  if (is_file(file)) {
+    if (spec.route.empty()) spec.route = "trace";
+    spec.path = file.string();
+    return Status::ok();
+  }
+  for (const char* other : {"model.pt2", "model.onnx", "inference.py"}) {
+    if (is_file(folder / other)) {
+      return no_model(fmt::format("{} holds {}, which no worker of this server runs; it runs model.pt (routes "
+                                  "\"trace\" and \"script\") and stubs",
+                                  folder.string(), other));
+    }
+  }
+  return no_model(fmt::format("{} holds no model.pt, and model.toml does not say route = \"stub\"", folder.string()));
+}
+
+bool looks_like_a_model(const fs::path& folder) {
+  return is_file(folder / "model.toml") || is_file(folder / "model.pt") || highest_version(folder).has_value();
+}
+
+bool is_skipped(const fs::path& folder) {
+  const std::string name = folder.filename().string();
+  return name.empty() || name.front() == '.' || name == "lost+found";
+}
+
+}  // namespace
+
+Result<ModelSpec> load_model_directory(const std::string& directory) {
+  if (!is_folder(directory)) return no_model(fmt::format("{} is not a folder", directory));
+  const fs::path folder(directory);
+  std::string text;
+  if (is_file(folder / "model.toml")) {
+    TONNAGE_ASSIGN(text, read_file(folder / "model.toml"));
+  }
+  TONNAGE_ASSIGN(ModelSpec spec, parse_model_toml(text, directory));
+
+  fs::path version_folder = folder;
+  if (const auto version = highest_version(folder)) {
+    spec.version = fmt::format("{}", *version);
+    version_folder /= spec.version;
+  }
+  spec.directory = version_folder.string();
+  TONNAGE_TRY(find_model_file(version_folder, spec));
+  if (spec.route == "stub" && spec.inputs.empty()) {
+    return invalid("bad_config", fmt::format("{}/model.toml: a stub has no file that could name its inputs; "
+                                             "write [[input]]", directory));
+  }
+  if (spec.tokenizer && !is_file(spec.tokenizer->vocab)) {
+    return invalid("bad_config", fmt::format("{}/model.toml: 'tokenizer.vocab' is {}, which is not a file",
+                                             directory, spec.tokenizer->vocab));
+  }
+  return spec;
+}
+
+Result<std::vector<RepositoryEntry>> scan_repository(const std::string& root) {
+  if (!is_folder(root)) return no_model(fmt::format("{} is not a folder", root));
+  std::vector<RepositoryEntry> entries;
+  if (looks_like_a_model(root)) {
+    entries.push_back({root, load_model_directory(root)});
+    return entries;
+  }
+  for (const fs::path& child : children(root)) {
+    if (!is_folder(child) || is_skipped(child)) continue;
+    entries.push_back({child.string(), load_model_directory(child.string())});
+  }
+  if (entries.empty()) {
+    return no_model(fmt::format("{} holds no model: expected MODEL/model.toml, MODEL/VERSION/model.pt, or both", root));
+  }
+  return entries;
+}
+
+}  // namespace tonnage::model

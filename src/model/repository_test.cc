@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "model/model_toml.h"
+
+namespace tonnage::model {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kStub =
+    "[[input]]\nname = \"x\"\ndatatype = \"FP32\"\ndims = [-1, 4]\n[stub]\nmodel = \"echo\"\n";
+
+class Repository : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "tonnage_models_XXXXXX";
+    root_ = ::mkdtemp(pattern.data());
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  void write(const fs::path& path, std::string_view text) const {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path, std::ios::binary) << text;
+  }
+  std::vector<RepositoryEntry> scan() const {
+    auto entries = scan_repository(root_.string());
+    EXPECT_TRUE(entries.is_ok()) << entries.status().to_string();
+    return entries ? std::move(entries).value() : std::vector<RepositoryEntry>();
+  }
+
+  fs::path root_;
+};
+
+TEST_F(Repository, TakesTheHighestNumericVersionOnly) {
+  for (const char* version : {"2", "10", "9", "010", "draft", "11.bak"}) {
+    write(fs::path("m") / version / "model.pt", version);
+  }
+  const auto entries = scan();
+  ASSERT_EQ(entries.size(), 1U);
+  ASSERT_TRUE(entries[0].spec.is_ok()) << entries[0].spec.status().to_string();
+  EXPECT_EQ(entries[0].spec->name, "m");
+  EXPECT_EQ(entries[0].spec->version, "10");
+  EXPECT_EQ(entries[0].spec->route, "trace");
+  EXPECT_EQ(entries[0].spec->path, (root_ / "m/10/model.pt").string());
+}
+
+TEST_F(Repository, ABrokenModelDoesNotHideTheOthers) {
+  write("bad/model.toml", "max_lenght = 3");
+  write("empty/readme", "");
+  write("good/model.toml", kStub);
+  write(".hidden/model.toml", "not looked at");
+  const auto entries = scan();
+  ASSERT_EQ(entries.size(), 3U);
+  EXPECT_EQ(entries[0].spec.status().reason(), "bad_config");
+  EXPECT_EQ(entries[1].spec.status().reason(), "no_model");
+  EXPECT_TRUE(entries[2].spec.is_ok()) << entries[2].spec.status().to_string();
+}
+
+TEST_F(Repository, TheRootMayBeOneModel) {
+  write("model.toml", kStub);
+  const auto entries = scan();
+  ASSERT_EQ(entries.size(), 1U);
+  ASSERT_TRUE(entries[0].spec.is_ok());
+  EXPECT_EQ(entries[0].spec->name, root_.filename().string());
+  EXPECT_EQ(entries[0].spec->version, "1");
+}
+
+TEST_F(Repository, AnUnpackedArchiveIsOneModel) {
+  write("model.pt", "weights");
+  const auto entries = scan();
+  ASSERT_EQ(entries.size(), 1U);
+  ASSERT_TRUE(entries[0].spec.is_ok());
+  EXPECT_EQ(entries[0].spec->route, "trace");
+}
+
+TEST_F(Repository, AWrittenRouteWithoutAFileIsNoModel) {
+  write("m/model.toml", "route = \"script\"");
+  fs::create_directories(root_ / "m/1");
+  EXPECT_EQ(scan().at(0).spec.status().reason(), "no_model");
+}
+
+TEST_F(Repository, AFormatThatNoWorkerRunsIsNamed) {
+  write("m/1/model.onnx", "");
+  EXPECT_NE(scan().at(0).spec.status().detail().find("model.onnx"), std::string::npos);
+}
+
+TEST_F(Repository, AStubMustNameItsInputs) {
+  write("m/model.toml", "[stub]\nmodel = \"echo\"\n");
+  EXPECT_EQ(scan().at(0).spec.status().reason(), "bad_config");
+}
+
+TEST_F(Repository, AMissingVocabularyIsNamed) {
+  write("m/1/model.pt", "");
+  write("m/model.toml", "[tokenizer]\nkind = \"wordpiece\"\nvocab = \"vocab.txt\"\n");
+  const Status status = scan().at(0).spec.status();
+  EXPECT_EQ(status.reason(), "bad_config");
+  EXPECT_NE(status.detail().find((root_ / "m/vocab.txt").string()), std::string::npos) << status.detail();
+}
+
+TEST_F(Repository, NothingThereIsNoModel) {
+  EXPECT_EQ(scan_repository(root_.string()).status().reason(), "no_model");
+  EXPECT_EQ(scan_repository((root_ / "absent").string()).status().reason(), "no_model");
+}
+
+class Fingerprint : public Repository {
+ protected:
+  ModelSpec loaded(std::string_view weights) const {
+    write("m/1/model.pt", weights);
+    return *load_model_directory((root_ / "m").string());
+  }
+};
+
+TEST_F(Fingerprint, ChangesWithWhatDecidesCost) {
+  const ModelSpec spec = loaded("weights");
+  const std::string first = *fingerprint(spec, "libtorch 2.13.0");
+  EXPECT_EQ(first.size(), 32U);
+  EXPECT_EQ(*fingerprint(spec, "libtorch 2.13.0"), first);
+  EXPECT_NE(*fingerprint(spec, "libtorch 2.14.0"), first);
+
+  ModelSpec other = spec;
+  other.threads = 7;
+  EXPECT_NE(*fingerprint(other, "libtorch 2.13.0"), first);
+  other = spec;
+  other.options["precision"] = "bf16";
+  EXPECT_NE(*fingerprint(other, "libtorch 2.13.0"), first);
+  EXPECT_NE(*fingerprint(loaded("weightt"), "libtorch 2.13.0"), first);
+}
+
+TEST_F(Fingerprint, StaysWhenTheModelIsRenamedOrItsLabelsChange) {
+  const ModelSpec spec = loaded("weights");
+  ModelSpec other = spec;
+  other.name = "renamed";
+  other.labels = {"a"};
+  other.deadline = seconds(1);
+  EXPECT_EQ(*fingerprint(other, "r"), *fingerprint(spec, "r"));
+}
+
+TEST_F(Fingerprint, SeesOneChangedByteAnywhereInALargeFile) {
+  std::string weights(3 * 1024 * 1024 + 5, 'w');
+  const std::string first = *fingerprint(loaded(weights), "r");
+  for (const std::size_t at : {std::size_t{0}, std::size_t{1} << 20, std::size_t{777777}, weights.size() - 1}) {
+    std::string changed = weights;
+    changed[at] = 'x';
+    EXPECT_NE(*fingerprint(loaded(changed), "r"), first) << at;
+  }
+  EXPECT_NE(*fingerprint(loaded(weights + "w"), "r"), first);
+}
+
+TEST_F(Fingerprint, AFileThatVanishedIsAnError) {
+  ModelSpec spec = loaded("weights");
+  fs::remove(spec.path);
+  EXPECT_EQ(fingerprint(spec, "r").status().reason(), "no_model");
+}
+
+}  // namespace
+}  // namespace tonnage::model
