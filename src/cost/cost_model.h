@@ -17,7 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "base/bytes.h"
 #include "base/status.h"
@@ -60,20 +60,22 @@ class CostModel {
 
   Bytes predict_peak(Shape shape) const;  // the fit, without margin; any integer length
   Bytes grant(Shape shape) const;
-  Duration predict_time(Shape shape) const;
+  Duration predict_time(Shape shape) const;  // with drift()
   Determinism determinism() const;
   double margin() const;
   double drift() const;  // smoothed actual ÷ predicted time
 
-  // Grants and times for the planner, kept current by observe().
+  // Grants and times for the planner, kept current by observe(): a grant that proved too small at
+  // once, everything else every few hundred batches. Times are without drift().
   const CostTable& table() const;
 
   // Text form for the profile store; from_text() refuses other versions. Error: bad_profile.
   std::string to_text() const;
   static Result<CostModel> from_text(std::string_view text, const CostOptions& options);
 
+  struct State;  // known to this room's sources only
+
  private:
-  struct State;
   std::unique_ptr<State> state_;
 };
 

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Profiler: which shape to measure next. Pure; the caller runs the shapes and feeds the samples back.
 //
-// Promises: only reachable shapes (rows ≤ max, padded tokens inside the cap by the lane's time bound,
-// predicted bytes ≤ free); corners always; small first; at most 40 shapes and `profile_budget`; stops
-// early when the next five shapes were predicted within 1 %.
+// Promises:
+//  1. Only reachable shapes: rows ≤ max, predicted time ≤ the lane's bound (one row always goes),
+//     predicted bytes ≤ free; at most `max_shapes` and `profile_budget`.
+//  2. Small first. The corners are always measured: one row at both ends of the length, and for each
+//     length the most rows that are reachable; so extrapolation never decides about an admissible row.
+//  3. Everything between the corners stops early once five shapes in a row were predicted within 1 %.
+//  4. Then repeats: three shapes twice more with other values (deterministic or not), and, while half
+//     of the budget lasts, each shape twice more for the median of its times.
+// Owes: each step is answered by add() or refused() before the next one is asked for.
+// Threads: the loop.
 #pragma once
 
 #include <optional>
@@ -33,7 +40,7 @@ class Profiler {
  public:
   Profiler(const CostOptions& options, const ProfileLimits& limits);
 
-  // Nothing: profiling is over; then model() is fitted.
+  // Nothing: profiling is over; then take_model() is fitted, if any shape could be measured.
   std::optional<ProfileStep> next(Duration elapsed);
   void add(const ProfileStep& step, const Sample& sample);
   void refused(const ProfileStep& step, Bytes needed);  // over grant: needed was at least this
@@ -41,12 +48,36 @@ class Profiler {
   CostModel take_model();
 
  private:
+  struct Candidate {
+    Shape shape;
+    bool is_corner = false;
+    bool is_done = false;
+    std::uint32_t edge_tries = 0;
+  };
+
+  std::optional<ProfileStep> next_shape();
+  std::optional<ProfileStep> next_edge();
+  std::optional<ProfileStep> next_repeat();
+  bool is_reachable(Shape shape) const;
+  bool was_measured(Shape shape) const;
+  std::uint32_t most_rows(std::uint32_t length) const;
+  ProfileStep step_for(Shape shape) const;
+  void plan_repeats();
+
   CostOptions options_;
   ProfileLimits limits_;
   CostModel model_;
-  std::vector<ProfileStep> todo_;
-  std::size_t done_ = 0;
-  std::size_t good_in_a_row_ = 0;
+  std::vector<Candidate> candidates_;  // small first
+  std::vector<Shape> measured_;
+  std::vector<Shape> infeasible_;      // need more than `free`
+  std::vector<ProfileStep> repeats_;
+  std::size_t next_repeat_ = 0;
+  std::size_t must_repeat_ = 0;        // the first of them decide about determinism
+  bool repeats_planned_ = false;
+  std::optional<Shape> edge_to_warm_;  // measured once, cold
+  std::uint32_t good_in_a_row_ = 0;
+  double share_of_budget_ = 0;
+  std::optional<ProfileStep> again_;   // the refused step with a larger grant
 };
 
 }  // namespace tonnage::cost

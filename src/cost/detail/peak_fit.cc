@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cost/detail/peak_fit.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tonnage::cost::detail {
+namespace {
+
+constexpr double kGoodFit = 0.005;             // worst relative error that one plane may keep
+constexpr double kLeastMargin = 0.005;         // deterministic: the 64 KiB rounding is on top
+constexpr double kLeastMarginOfValues = 0.05;  // value-dependent
+constexpr double kMarginOfFew = 0.10;          // too few shapes to hold any back
+constexpr std::size_t kFewShapes = 4;
+
+bool is_inside(Shape small, Shape large) { return small.rows <= large.rows && small.length <= large.length; }
+
+bool is_monotone(std::span<const PeakSample> samples) {
+  for (const PeakSample& a : samples) {
+    for (const PeakSample& b : samples) {
+      if (is_inside(a.shape, b.shape) && a.highest > b.highest) return false;
+    }
+  }
+  return true;
+}
+
+// Every second shape, and all that no other shape contains: an outer edge is never extrapolated to.
+void split(std::span<const PeakSample> samples, std::vector<PeakSample>& to_fit, std::vector<PeakSample>& held_back) {
+  std::vector<PeakSample> sorted(samples.begin(), samples.end());
+  std::sort(sorted.begin(), sorted.end(), [](const PeakSample& a, const PeakSample& b) {
+    return a.shape.length != b.shape.length ? a.shape.length < b.shape.length : a.shape.rows < b.shape.rows;
+  });
+  bool hold = false;
+  for (const PeakSample& sample : sorted) {
+    const bool is_outer = std::none_of(sorted.begin(), sorted.end(), [&](const PeakSample& other) {
+      return !(other.shape == sample.shape) && is_inside(sample.shape, other.shape);
+    });
+    const bool is_inner_edge = &sample == &sorted.front();
+    if (is_outer || is_inner_edge || !hold) {
+      to_fit.push_back(sample);
+    } else {
+      held_back.push_back(sample);
+    }
+    hold = !hold;
+  }
+}
+
+std::vector<Point> as_points(std::span<const PeakSample> samples) {
+  std::vector<Point> points;
+  for (const PeakSample& sample : samples) points.push_back({sample.shape, static_cast<double>(sample.highest), 1});
+  return points;
+}
+
+}  // namespace
+
+void PeakFit::fit(std::span<const PeakSample> samples, bool value_dependent) {
+  samples_.assign(samples.begin(), samples.end());
+  clamp_above_ = !value_dependent && is_monotone(samples);
+  std::vector<PeakSample> to_fit;
+  std::vector<PeakSample> held_back;
+  split(samples, to_fit, held_back);
+  if (samples.size() < kFewShapes) {
+    to_fit = samples_;
+    held_back.clear();
+  }
+  const std::vector<Point> points = as_points(to_fit);
+  planes_ = value_dependent ? fit_upper(points) : fit_planes(points, kGoodFit);
+  margin_ = value_dependent ? kLeastMarginOfValues : kLeastMargin;
+  if (held_back.empty()) margin_ = std::max(margin_, kMarginOfFew);
+  margin_ = std::max(margin_, needed_margin(to_fit, held_back));
+  // Values: even a shape that was fitted may lie above its own fit.
+  if (value_dependent) margin_ = std::max(margin_, needed_margin({}, to_fit));
+}
+
+double PeakFit::value(Shape shape) const { return clamped(value_of(planes_, shape), shape, samples_); }
+
+double PeakFit::clamped(double value, Shape shape, std::span<const PeakSample> known) const {
+  double low = 1;
+  double high = std::numeric_limits<double>::infinity();
+  for (const PeakSample& sample : known) {
+    const auto peak = static_cast<double>(sample.highest);
+    if (is_inside(sample.shape, shape)) low = std::max(low, peak);
+    if (clamp_above_ && is_inside(shape, sample.shape)) high = std::min(high, peak);
+  }
+  return std::max(low, std::min(value, high));
+}
+
+double PeakFit::needed_margin(std::span<const PeakSample> known, std::span<const PeakSample> unseen) const {
+  double margin = 0;
+  for (const PeakSample& sample : unseen) {
+    const double fit = clamped(value_of(planes_, sample.shape), sample.shape, known);
+    margin = std::max(margin, static_cast<double>(sample.highest) / fit - 1);
+  }
+  return margin;
+}
+
+}  // namespace tonnage::cost::detail

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// PeakFit: peak bytes of any shape, from the profiled ones.
+//
+// Promises:
+//  1. A profiled shape is its measured peak. Between profiled shapes the fit never leaves what a
+//     monotone cost allows: at least the peak of every smaller shape, at most that of every larger one
+//     (the upper side only where the samples themselves are monotone and values do not matter).
+//  2. margin() covers every sample of the half that the fit has not seen.
+// Pure. Threads: values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cost/detail/planes.h"
+
+namespace tonnage::cost::detail {
+
+struct PeakSample {
+  Shape shape;
+  std::uint64_t lowest = 0;   // over the repeats with other values
+  std::uint64_t highest = 0;
+  std::uint32_t runs = 1;
+};
+
+class PeakFit {
+ public:
+  // `samples`: distinct shapes.
+  void fit(std::span<const PeakSample> samples, bool value_dependent);
+  double value(Shape shape) const;  // ≥ 1
+  double margin() const { return margin_; }
+
+ private:
+  double clamped(double value, Shape shape, std::span<const PeakSample> known) const;
+  double needed_margin(std::span<const PeakSample> known, std::span<const PeakSample> unseen) const;
+
+  Planes planes_;
+  std::vector<PeakSample> samples_;
+  bool clamp_above_ = false;
+  double margin_ = 0;
+};
+
+}  // namespace tonnage::cost::detail
