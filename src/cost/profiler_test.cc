@@ -16,7 +16,7 @@ struct PaperWorker {
   std::function<double(Shape, std::uint32_t)> peak;
   std::function<double(Shape)> seconds = [](Shape s) { return 1e-4 + 1e-4 * s.rows * std::max(1U, s.length); };
   double elapsed = 0;
-  std::vector<ProfileStep> ran;
+  std::vector<ProfileStep> ran{};
   int refusals = 0;
 
   void drive(Profiler& profiler) {

@@ -85,7 +85,8 @@ Result<TensorDoc> read_tensor(const Json& from) {
   const auto type = tensor::parse_datatype(datatype);
   if (!type.is_ok()) return bad(type.status().detail());
   tensor.type = *type;
-  const auto shape = from.find("shape");
+  auto shape = from.find("shape");
+  if (shape == from.end()) shape = from.find("dims");  // as model.toml and an export's config.json say
   if (shape == from.end() || !shape->is_array()) return bad("shape is not a list");
   if (shape->size() > tensor::kMaxRank) return bad("shape has more than eight dims");
   for (const Json& value : *shape) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "counting_allocator.h"
+#include "torch/counting_allocator.h"
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>

@@ -9,7 +9,7 @@
 // Call once, before any tensor exists. `meter` must live for ever. Threads: any afterwards.
 #pragma once
 
-#include "memory_meter.h"
+#include "torch/memory_meter.h"
 
 namespace tonnage::torch_worker {
 

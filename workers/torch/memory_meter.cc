@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "memory_meter.h"
+#include "torch/memory_meter.h"
 
 #include <algorithm>
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "script_model.h"
+#include "torch/script_model.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
 #include <c10/core/InferenceMode.h>
+#include <torch/csrc/jit/ir/alias_analysis.h>
+#include <torch/csrc/jit/passes/inliner.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
 #include <torch/script.h>
 #include <torch/version.h>
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -113,6 +116,33 @@ Status check_output(const at::Tensor& tensor, tensor::DataType type, const wire:
   return Status::ok();
 }
 
+// By input of forward(), without self: may the graph write to it? Shared memory is mapped read-only,
+// so that a write would end the process.
+std::vector<bool> inputs_written_to(const torch::jit::Module& module) {
+  const auto graph = module.get_method("forward").graph()->copy();
+  torch::jit::Inline(*graph);
+  const torch::jit::AliasDb aliases(graph);
+  std::vector<bool> written;
+  for (std::size_t i = 1; i < graph->inputs().size(); ++i) written.push_back(aliases.hasWriters(graph->inputs()[i]));
+  return written;
+}
+
+Status check_input_count(const torch::jit::Module& module, std::size_t sent) {
+  if (sent == 0) return Status::ok();
+  const auto& arguments = module.get_method("forward").function().getSchema().arguments();
+  std::size_t required = 0;
+  for (std::size_t i = 1; i < arguments.size(); ++i) required += arguments[i].default_value() ? 0U : 1U;
+  if (sent >= required && sent <= arguments.size() - 1) return Status::ok();
+  return invalid("wrong_inputs", "forward() takes " + std::to_string(arguments.size() - 1) + " inputs, model.toml names " + std::to_string(sent));
+}
+
+// Without a copy: from_blob wants a mutable pointer, but inputs_written_to() proved that nobody writes.
+at::Tensor wrap(const InputTensor& input, c10::ScalarType type, bool is_changed) {
+  void* data = const_cast<std::byte*>(input.data.data());
+  at::Tensor tensor = at::from_blob(data, c10::IntArrayRef(input.dims.data(), input.dims.size()), at::TensorOptions().dtype(type));
+  return is_changed ? tensor.clone() : tensor;
+}
+
 }  // namespace
 
 struct Outputs::Storage {
@@ -127,6 +157,7 @@ Outputs& Outputs::operator=(Outputs&&) noexcept = default;
 struct ScriptModel::State {
   torch::jit::Module module;
   std::vector<wire::TensorDoc> outputs;
+  std::vector<bool> is_changed;  // by input: the graph may write to it
   std::string config;
 };
 
@@ -145,6 +176,8 @@ Result<ScriptModel> ScriptModel::load(const ScriptOptions& options) {
     torch::jit::ExtraFilesMap extra{{"config.json", ""}};
     state->module = torch::jit::load(options.path, c10::Device(c10::DeviceType::CPU), extra);
     state->module.eval();
+    TONNAGE_TRY(check_input_count(state->module, options.inputs));
+    state->is_changed = inputs_written_to(state->module);
     if (options.freeze) state->module = torch::jit::freeze(state->module);
     state->outputs = options.outputs;
     state->config = extra["config.json"];
@@ -158,10 +191,9 @@ Result<Outputs> ScriptModel::run(std::span<const InputTensor> inputs) {
     const c10::InferenceMode inference_only;
     std::vector<c10::IValue> arguments;
     arguments.reserve(inputs.size());
-    for (const InputTensor& input : inputs) {
-      TONNAGE_ASSIGN(const c10::ScalarType type, torch_type(input.type));
-      arguments.emplace_back(at::from_blob(input.data.data(), c10::IntArrayRef(input.dims.data(), input.dims.size()),
-                                           at::TensorOptions().dtype(type)));
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      TONNAGE_ASSIGN(const c10::ScalarType type, torch_type(inputs[i].type));
+      arguments.emplace_back(wrap(inputs[i], type, i < state_->is_changed.size() && state_->is_changed[i]));
     }
     TONNAGE_ASSIGN(std::vector<at::Tensor> tensors, flatten(state_->module.forward(std::move(arguments)), state_->outputs));
     if (!state_->outputs.empty() && tensors.size() != state_->outputs.size()) {
@@ -182,6 +214,9 @@ Result<Outputs> ScriptModel::run(std::span<const InputTensor> inputs) {
   });
 }
 
+std::size_t ScriptModel::copied_inputs() const {
+  return static_cast<std::size_t>(std::count(state_->is_changed.begin(), state_->is_changed.end(), true));
+}
 const std::string& ScriptModel::config() const { return state_->config; }
 
 std::string ScriptModel::runtime_name() { return std::string("libtorch ") + TORCH_VERSION; }

@@ -74,7 +74,7 @@ double CostModel::State::peak_of(Shape shape) const {
 
 double CostModel::State::grant_of(Shape shape) const {
   double margin = peak_fit.margin();
-  if (is_deterministic() && is_inside(shape) && nominal(shape) == shape && bucket_of(shape).is_exact()) {
+  if (is_deterministic() && is_inside(shape) && nominal(shape) == shape && bucket_of(shape).exact) {
     margin = std::min(margin, kExactMargin);
   }
   return peak_of(shape) * (1 + margin);

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// tonnage-worker-torch: one TorchScript model in one process, started by `tonnage serve`.
+#include <cstdlib>
+
+#include "kit/serve.h"
+#include "torch/counting_allocator.h"
+#include "torch/memory_meter.h"
+#include "torch/torch_runtime.h"
+
+// Read by jemalloc before main. One arena: the worker's one thread allocates nearly everything.
+// retain:false: RLIMIT_DATA counts address space, so what is free must be unmapped, not kept for later.
+extern "C" {
+extern const char* malloc_conf;
+const char* malloc_conf = "narenas:1,dirty_decay_ms:5000,muzzy_decay_ms:0,retain:false";
+}
+
+int main() {
+  // oneDNN keeps a compiled primitive per shape, outside every allocator; both of its caches are bounded
+  // before torch looks (docs/worker-torch.md has the figures). The environment of the front wins.
+  ::setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64", 0);  // NOLINT(concurrency-mt-unsafe): no thread yet
+  ::setenv("LRU_CACHE_CAPACITY", "64", 0);               // NOLINT(concurrency-mt-unsafe)
+
+  static constinit tonnage::torch_worker::MemoryMeter meter;
+  tonnage::torch_worker::install_counting_allocator(meter);
+  tonnage::torch_worker::TorchRuntime runtime(meter);
+  return tonnage::kit::serve_from_environment(runtime);
+}
