@@ -2,9 +2,14 @@
 // Arbiter: which lane of a device runs next. Compute is in the ledger too: a batch holds as many
 // compute tokens as its worker has threads.
 //
-// Promises: deficit round robin in predicted seconds by weight (Shreedhar & Varghese 1996); earliest
-// must-start inside a share; never picks a lane whose batch does not fit into the free tokens.
-// Pure but for the deficits, which are its own state. Threads: the loop.
+// Promises:
+//  1. Deficit round robin in predicted seconds by weight (Shreedhar & Varghese 1996): between two lanes
+//     that always have a batch, shares follow the weights up to one quantum and one batch.
+//  2. Inside a share the earliest must-start goes first, then the lane whose turn it is.
+//  3. Never picks a lane whose batch does not fit into the free tokens. When only lanes that wait for
+//     tokens have a share left, it picks nothing, so that tokens gather for them.
+// Pure but for the deficits and the turn, which are its own state. A lane that does not contend gains
+// nothing. Threads: the loop.
 #pragma once
 
 #include <cstdint>
@@ -21,21 +26,26 @@ struct Contender {
   double weight = 1.0;
   Duration time{};           // predicted time of its next batch
   TimePoint must_start_by = kNever;
-  std::uint32_t tokens = 0;  // compute tokens that its worker needs
+  std::uint32_t tokens = 0;  // compute tokens that its worker needs; more than all means all
 };
 
 class Arbiter {
  public:
   explicit Arbiter(Duration quantum = milliseconds(50)) : quantum_(quantum) {}
-  // Index into `contenders`, or nothing when none fits.
+  // Index into `contenders`, or nothing when none may run now.
   std::optional<std::size_t> choose(std::span<const Contender> contenders, std::uint32_t free_tokens);
-  // The batch that was chosen has used this much.
+  // The lane has used this much: call it with the predicted time when its batch starts, and with
+  // actual − predicted (negative: it gets something back) when it has ended.
   void charge(std::uint32_t lane, Duration time);
 
  private:
+  void refill(std::span<const Contender> contenders);
+  bool can_pay(const Contender& contender) const;
+
   Duration quantum_;
   std::vector<double> deficits_;  // seconds, by lane number
   std::size_t turn_ = 0;
+  std::uint32_t most_tokens_ = 0;   // free at one time so far: what the device has
 };
 
 }  // namespace tonnage::planner
