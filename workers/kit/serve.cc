@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kit/serve.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <new>
 #include <string_view>
 #include <utility>
 
-#include "base/json_text.h"
 #include "kit/checks.h"
+#include "kit/opening.h"
 #include "kit/process_memory.h"
 #include "wire/channel.h"
 #include "wire/segment.h"
@@ -24,58 +20,27 @@
 namespace tonnage::kit {
 namespace {
 
-constexpr Bytes kMaxDoc = mib(1);
-constexpr std::size_t kLoadFds = 1 + wire::kInputSlots + 1;
-
-void log_line(std::string_view event, const Status& status) {
-  const std::string line = fmt::format("{{\"event\":{},\"reason\":{},\"detail\":{}}}\n", json_string(event),
-                                       json_string(status.reason()), json_string(status.detail()));
-  (void)std::fwrite(line.data(), 1, line.size(), stderr);
-}
-
-Status unexpected(const wire::Body& body, std::string_view awaited) {
-  return invalid("bad_message", fmt::format("{} came where {} was awaited", wire::message_name(body), awaited));
-}
-
 class Session {
  public:
-  Session(UniqueFd fd, Runtime& runtime) : channel_(std::move(fd)), runtime_(runtime) {}
+  Session(wire::Channel channel, Opening opening, Runtime& runtime)
+      : channel_(std::move(channel)), opening_(std::move(opening)), runtime_(runtime) {}
 
   int run_to_the_end() {
-    if (Status status = greet(); !status.is_ok()) return leave(status);
-    if (Status status = load(); !status.is_ok()) return fail_to_load(status);
+    if (Status status = load(); !status.is_ok()) return refuse(channel_, status);
     while (true) {
       auto packet = channel_.receive();
-      if (!packet.is_ok()) return leave(packet.status());
+      if (!packet.is_ok()) return refuse(channel_, packet.status());
       if (std::holds_alternative<wire::Stop>(packet->message.body)) return kStopped;
-      if (Status status = answer(packet->message); !status.is_ok()) return leave(status);
+      if (Status status = answer(packet->message); !status.is_ok()) return refuse(channel_, status);
     }
   }
 
  private:
-  // The front going away, or stopping us in the middle of a run, is an ordinary end.
-  int leave(const Status& status) {
-    if (status.reason() == "peer_closed" || status.reason() == "stopped") return kStopped;
-    log_line("worker_protocol_error", status);
-    if (status.reason() == "wrong_version") {
-      (void)reply(0, wire::Failed{std::string(status.reason()), status.detail()});
-    }
-    return kProtocolError;
-  }
-  int fail_to_load(const Status& status) {
-    if (status.reason() == "peer_closed" || status.reason() == "bad_message") return leave(status);
-    log_line("load_failed", status);
-    (void)reply(0, wire::Failed{std::string(status.reason()), status.detail()});
-    return kLoadFailed;
-  }
-
   Status reply(std::uint64_t ticket, wire::Body body, std::span<const int> fds = {}) {
     return channel_.send({.ticket = ticket, .body = std::move(body)}, fds);
   }
 
-  Status greet();
   Status load();
-  Status open_segments(const wire::Load& load, std::vector<UniqueFd>& fds);
   Result<Loaded> load_runtime();
 
   Status answer(const wire::Message& message);
@@ -85,41 +50,22 @@ class Session {
   Status enlarge_region(std::uint64_t ticket, Bytes needed, bool& discarded);
   Status fail_run(std::uint64_t ticket, RunError error);
   std::span<const wire::TensorDoc> input_specs() const {
-    return doc_.inputs.empty() ? loaded_.inputs : doc_.inputs;
+    return opening_.doc.inputs.empty() ? loaded_.inputs : opening_.doc.inputs;
   }
   std::span<const wire::TensorDoc> output_specs() const {
-    return doc_.outputs.empty() ? loaded_.outputs : doc_.outputs;
+    return opening_.doc.outputs.empty() ? loaded_.outputs : opening_.doc.outputs;
   }
 
   wire::Channel channel_;
+  Opening opening_;
   Runtime& runtime_;
   ResidentReader resident_;
-  wire::LoadDoc doc_;
   wire::LoadedDoc loaded_;
-  std::array<wire::Segment, wire::kInputSlots> slots_;
-  wire::Segment region_;
   std::vector<Tensor> inputs_;
   std::uint64_t batches_ = 0;
 };
 
-Status Session::greet() {
-  TONNAGE_ASSIGN(const wire::Packet packet, channel_.receive());
-  const auto* hello = std::get_if<wire::Hello>(&packet.message.body);
-  if (hello == nullptr) return unexpected(packet.message.body, "hello");
-  if (hello->version != wire::kVersion) {
-    return invalid("wrong_version",
-                   fmt::format("the front speaks version {}, this worker {}", hello->version, wire::kVersion));
-  }
-  return Status::ok();
-}
-
 Status Session::load() {
-  TONNAGE_ASSIGN(wire::Packet packet, channel_.receive());
-  const auto* message = std::get_if<wire::Load>(&packet.message.body);
-  if (message == nullptr) return unexpected(packet.message.body, "load");
-  TONNAGE_TRY(open_segments(*message, packet.fds));
-  TONNAGE_ASSIGN(const std::string text, wire::read_sealed_text(packet.fds[0].get(), kMaxDoc));
-  TONNAGE_ASSIGN(doc_, wire::parse_load_doc(text));
   TONNAGE_ASSIGN(Loaded loaded, load_runtime());
   loaded_ = std::move(loaded.doc);
   TONNAGE_ASSIGN(const UniqueFd fd, wire::sealed_text("tonnage-loaded", wire::to_json(loaded_)));
@@ -127,22 +73,9 @@ Status Session::load() {
   return reply(0, wire::Loaded{.weights = loaded.weights, .live = runtime_.live()}, fds);
 }
 
-Status Session::open_segments(const wire::Load& load, std::vector<UniqueFd>& fds) {
-  if (fds.size() != kLoadFds) {
-    return invalid("bad_message", fmt::format("load carries {} descriptors, not {}", fds.size(), kLoadFds));
-  }
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    TONNAGE_ASSIGN(slots_.at(i), wire::Segment::open(std::move(fds[1 + i]), Bytes(load.slot_bytes),
-                                                     wire::Access::kReadOnly));
-  }
-  TONNAGE_ASSIGN(region_, wire::Segment::open(std::move(fds.back()), Bytes(load.output_bytes),
-                                              wire::Access::kReadWrite));
-  return Status::ok();
-}
-
 Result<Loaded> Session::load_runtime() {
   try {
-    return runtime_.load(doc_);
+    return runtime_.load(opening_.doc);
   } catch (const std::bad_alloc&) {
     return Status(Code::kUnavailable, "out_of_memory", "the kernel refused memory while the model was loading");
   } catch (const std::exception& error) {
@@ -164,10 +97,10 @@ Status Session::answer(const wire::Message& message) {
 }
 
 Status Session::run(std::uint64_t ticket, const wire::Run& run) {
-  if (run.slot >= slots_.size()) {
+  if (run.slot >= opening_.slots.size()) {
     return fail_run(ticket, {.kind = wire::ErrorKind::kBadRequest, .text = fmt::format("no slot {}", run.slot)});
   }
-  const ByteView slot = std::as_const(slots_.at(run.slot)).view();
+  const ByteView slot = std::as_const(opening_.slots.at(run.slot)).view();
   if (Status status = find_inputs(run, slot, input_specs(), inputs_); !status.is_ok()) {
     return fail_run(ticket, {.kind = wire::ErrorKind::kBadRequest, .text = status.detail()});
   }
@@ -195,7 +128,7 @@ RunResult Session::run_runtime(const wire::Run& run) {
 
 Status Session::deliver(std::uint64_t ticket, const RunOutputs& result, wire::Done done) {
   const Bytes needed = place_outputs(result.outputs, done.outputs);
-  if (needed > region_.size()) {
+  if (needed > opening_.region.size()) {
     bool discarded = false;
     TONNAGE_TRY(enlarge_region(ticket, needed, discarded));
     if (discarded) {
@@ -206,7 +139,7 @@ Status Session::deliver(std::uint64_t ticket, const RunOutputs& result, wire::Do
   }
   for (std::size_t i = 0; i < result.outputs.size(); ++i) {
     const ByteView from = result.outputs[i].data;
-    if (!from.empty()) std::memcpy(region_.view().data() + done.outputs[i].offset, from.data(), from.size());
+    if (!from.empty()) std::memcpy(opening_.region.view().data() + done.outputs[i].offset, from.data(), from.size());
   }
   runtime_.release_outputs();
   done.peak = result.peak;
@@ -229,7 +162,7 @@ Status Session::enlarge_region(std::uint64_t ticket, Bytes needed, bool& discard
   if (packet.fds.size() != 1 || Bytes(region->output_bytes) < needed) {
     return invalid("bad_message", "region carries no descriptor, or is smaller than needed");
   }
-  TONNAGE_ASSIGN(region_, wire::Segment::open(std::move(packet.fds[0]), Bytes(region->output_bytes),
+  TONNAGE_ASSIGN(opening_.region, wire::Segment::open(std::move(packet.fds[0]), Bytes(region->output_bytes),
                                               wire::Access::kReadWrite));
   return Status::ok();
 }
@@ -245,17 +178,19 @@ Status Session::fail_run(std::uint64_t ticket, RunError error) {
 
 }  // namespace
 
-int serve(int fd, Runtime& runtime) { return Session(UniqueFd(fd), runtime).run_to_the_end(); }
+int serve(wire::Channel channel, Opening opening, Runtime& runtime) {
+  return Session(std::move(channel), std::move(opening), runtime).run_to_the_end();
+}
+
+int serve(wire::Channel channel, Runtime& runtime) {
+  auto opening = open_session(channel);
+  if (!opening.is_ok()) return refuse(channel, opening.status());
+  return serve(std::move(channel), std::move(*opening), runtime);
+}
 
 int serve_from_environment(Runtime& runtime) {
-  const char* const text = std::getenv("TONNAGE_WIRE_FD");
-  int fd = -1;
-  if (text != nullptr) std::from_chars(text, text + std::strlen(text), fd);
-  if (fd < 0 || ::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
-    std::fputs("this program is started by `tonnage serve`, which sets TONNAGE_WIRE_FD\n", stderr);
-    return kNotStartedByTonnage;
-  }
-  return serve(fd, runtime);
+  auto channel = channel_from_environment();
+  return channel ? serve(std::move(*channel), runtime) : kNotStartedByTonnage;
 }
 
 }  // namespace tonnage::kit

@@ -9,16 +9,14 @@
 // Threads: the caller's. Owns: the descriptor, the mapped segments.
 #pragma once
 
+#include "kit/opening.h"
 #include "kit/runtime.h"
 
 namespace tonnage::kit {
 
-inline constexpr int kStopped = 0;
-inline constexpr int kProtocolError = 2;
-inline constexpr int kLoadFailed = 3;
-inline constexpr int kNotStartedByTonnage = 64;
-
-int serve(int fd, Runtime& runtime);
+int serve(wire::Channel channel, Runtime& runtime);
+// For a program that looked at the opening first.
+int serve(wire::Channel channel, Opening opening, Runtime& runtime);
 // serve() on the descriptor that TONNAGE_WIRE_FD names, as main() does.
 int serve_from_environment(Runtime& runtime);
 

@@ -38,7 +38,7 @@ class Serve : public testing::Test {
  protected:
   Serve() : pair_(wire::Channel::make_pair().value()), front_(std::move(pair_.first)) {
     EXPECT_EQ(0, ::fcntl(front_.fd(), F_SETFL, O_RDWR));
-    worker_ = std::jthread([this, fd = pair_.second.release()] { exit_ = serve(fd, runtime_); });
+    worker_ = std::jthread([this, fd = pair_.second.release()] { exit_ = serve(wire::Channel(UniqueFd(fd)), runtime_); });
     const auto doc = wire::sealed_text("load", wire::to_json(wire::LoadDoc{.model = "m"}));
     const std::array<int, 4> fds = {doc->get(), slot_.fd(), slot_.fd(), region_.fd()};
     EXPECT_TRUE(front_.send({.ticket = 0, .body = wire::Hello{}}).is_ok());
