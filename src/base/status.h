@@ -55,8 +55,8 @@ class [[nodiscard]] Status {
 
   // Whole seconds for a Retry-After header; set on overload only.
   std::optional<int> retry_after_seconds() const { return retry_after_; }
-  Status with_retry_after(int seconds) && {
-    retry_after_ = seconds;
+  Status with_retry_after(int wait_seconds) && {
+    retry_after_ = wait_seconds;
     return std::move(*this);
   }
 

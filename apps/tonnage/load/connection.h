@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connection: one socket and the request that travels on it. Any stream socket will do; tests use a
-// socketpair. Threads: one. Fails with: unavailable/connection_lost, invalid_argument/bad_reply.
+// socketpair. Threads: one. Fails with: unavailable/connect_failed or connection_lost,
+// invalid_argument/bad_reply.
 #pragma once
 
 #include <cstdint>
