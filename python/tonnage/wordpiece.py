@@ -16,8 +16,8 @@ class Wordpiece:
         self.start, self.end = ids["[CLS]"], ids["[SEP]"]
         words = models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=100)
         self._tokenizer = Tokenizer(words)
-        self._tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
-        self._tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        self.normalizer = self._tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+        self.pre_tokenizer = self._tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """[CLS] … [SEP] per text, untruncated."""

@@ -2,8 +2,8 @@
 // Tokenizer: text → ids. WordPiece as BERT does it, on ICU.
 //
 // Promises: equal to the reference tokenizer (Hugging Face's BertTokenizer, no special tokens parsed
-// in user text) on every valid UTF-8 text; invalid UTF-8 is refused; text whose bytes alone prove it
-// too long is refused before it is split; with truncation it stops at the limit.
+// in user text) on every valid UTF-8 text; invalid UTF-8 is refused; a text of more than 1,024 bytes
+// per allowed token is refused before it is split; with truncation it stops at the limit.
 // Threads: const, any. Fails with: invalid_argument/bad_text, too_large/too_long (tokens needed and limit).
 #pragma once
 
