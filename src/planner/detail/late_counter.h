@@ -53,9 +53,12 @@ class LateCounter {
   }
   void pass(const TightRows& rows, std::uint32_t& passed, std::uint32_t& inside, std::size_t begin,
             std::int64_t time) const {
-    for (; passed < tight_ && rows[passed].value < time; ++passed) {
-      if (rows[passed].row >= begin && rows[passed].row < end_) ++inside;
+    const auto* const sorted = rows.data();
+    std::uint32_t at = passed;
+    for (; at < tight_ && sorted[at].value < time; ++at) {
+      inside += sorted[at].row - begin < end_ - begin ? 1U : 0U;  // wraps, and is outside, below begin
     }
+    passed = at;
   }
 
   PlanScratch::State& state_;

@@ -116,48 +116,53 @@ class Search {
 
  private:
   void visit_groups(std::size_t end, LateCounter& late) {
-    const std::int64_t cheapest = state_.before[state_.count];
-    const std::int64_t rest = state_.after[end];
+    // Plain pointers: the checked operator[] of every array would triple this loop.
+    const Row* const rows = state_.rows.data();
+    const std::int64_t* const times = state_.times.data();
+    const std::int64_t* const before = state_.before.data();
+    std::int64_t* const after = state_.after.data();
+    const std::int64_t cheapest = before[state_.count];
+    const std::int64_t rest = after[end];
     const std::uint32_t cap = state_.caps[end - 1];
+    const std::size_t segment = rows[end - 1].segment;
+    const bool is_pressed = pressure_.is_on;
     Group group{.end = static_cast<std::uint16_t>(end), .oldest = 0xffff};
-    for (std::size_t begin = end; begin-- > state_.rows[end - 1].segment;) {
-      const Row& row = state_.rows[begin];
+    for (std::size_t begin = end; begin-- > segment;) {
+      const Row& row = rows[begin];
       group.units += row.units;
       if (begin + 1 < end && group.units > cap) break;
       group.begin = static_cast<std::uint16_t>(begin);
       group.oldest = std::min(group.oldest, row.index);
       group.left = std::min(group.left, row.left);
       group.age = std::max(group.age, row.age);
-      group.time = begin + 1 == end ? row.alone : state_.times[group.units - 1];
-      const std::int64_t sum = state_.before[begin] + group.time + rest;
-      if (!pressure_.is_on && sum != cheapest) continue;
-      state_.after[begin] = std::min(state_.after[begin], group.time + rest);
-      consider(group, sum, pressure_.is_on ? late.extend(begin, drifted(group.time, limits_.drift)) : 0);
+      group.time = begin + 1 == end ? row.alone : times[group.units - 1];
+      const std::int64_t sum = before[begin] + group.time + rest;
+      if (!is_pressed && sum != cheapest) continue;
+      after[begin] = std::min(after[begin], group.time + rest);
+      consider(group, sum, is_pressed ? late.extend(begin, drifted(group.time, limits_.drift)) : 0);
     }
   }
 
   void consider(const Group& group, std::int64_t sum, std::uint32_t late) {
-    const std::int64_t slack = group.left - drifted(group.time, limits_.drift);
+    if (late > best_.score.late) return;
     Score score{.late = late, .sum = sum, .oldest = group.oldest};
+    const std::int64_t slack = group.left - drifted(group.time, limits_.drift);
     if (group.left != kFar && slack <= pressure_.horizon) {
       score.urgency = Class::kMustStartNow;
       score.measure = slack;
     } else if (group.age > limits_.max_age.count()) {
       score.urgency = Class::kOverAge;
     } else {
-      score.measure = std::min(group.time, kFar) * 512 / group.units;
+      score.measure = group.time * 512 / group.units;
     }
     score.missing_units = ~group.units;
-    if (has_best_ && best_.score <= score) return;
-    best_ = {.group = group, .score = score};
-    has_best_ = true;
+    if (score < best_.score) best_ = {.group = group, .score = score};
   }
 
   const PlanLimits& limits_;
   const Pressure& pressure_;
   State& state_;
-  Choice best_;
-  bool has_best_ = false;
+  Choice best_{.group = {}, .score = {.late = std::numeric_limits<std::uint32_t>::max()}};  // worse than any
 };
 
 }  // namespace
