@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -23,7 +22,7 @@ constexpr std::uint8_t kFailed = 2;
 
 tensor::Buffer copy_of(ByteView bytes) {
   tensor::Buffer buffer(bytes.size());
-  if (!bytes.empty()) std::memcpy(buffer.mutable_view().data(), bytes.data(), bytes.size());
+  std::ranges::copy(bytes, buffer.mutable_view().begin());
   return buffer;
 }
 
@@ -119,7 +118,7 @@ tensor::Buffer Assembly::join_elements(std::size_t output, std::span<const std::
   for (std::size_t row = 0; row < state_.size(); ++row) {
     const Slot& slot = slots_[row * names_.size() + output];
     const MutableByteView target = all.mutable_view().subspan(row * row_bytes, row_bytes);
-    if (slot.data.size() < row_bytes) std::memset(target.data(), 0, target.size());
+    if (slot.data.size() < row_bytes) std::ranges::fill(target, std::byte{0});
     tensor::copy_block({slot.data.view(), slot.shape.dims()}, {target, dims}, tensor::element_size(slot.type));
   }
   return all;
