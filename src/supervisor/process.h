@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/function.h"
@@ -31,7 +32,7 @@ struct ExitReason {
 
 struct ProcessEvents {
   UniqueFunction<void(wire::Packet)> on_packet;
-  // The worker sent something that is not a message.
+  // The worker sent something that is not a message, or closed its end and did not exit.
   UniqueFunction<void(Status)> on_bad_packet;
   UniqueFunction<void(ExitReason)> on_exit;
 };
@@ -40,16 +41,16 @@ class ProcessPort {
  public:
   virtual ~ProcessPort() = default;  // kills and reaps what still runs; no callback afterwards
   virtual Status send(const wire::Message& message, std::span<const int> fds) = 0;
-  virtual void kill() = 0;  // SIGKILL; on_exit follows
+  virtual void kill() = 0;  // SIGKILL; on_exit follows, nothing else does
   virtual pid_t pid() const = 0;
   virtual Result<memory::ProcessReading> reading() const = 0;
   virtual Status limit_data(Bytes limit) = 0;  // RLIMIT_DATA by prlimit
 };
 
 struct LaunchCommand {
-  std::string program;
-  std::vector<std::string> arguments;
-  std::vector<std::pair<std::string, std::string>> environment;  // the whole of it
+  std::string program{};  // a path; not searched for
+  std::vector<std::string> arguments{};
+  std::vector<std::pair<std::string, std::string>> environment{};  // the whole of it
   bool idle_priority = false;                                    // SCHED_IDLE
 };
 

@@ -2,13 +2,15 @@
 // Worker: one process that holds one model and executes one batch at a time, kept alive.
 //
 // Promises:
-//  1. run() is answered exactly once: outputs, an error, or that the worker was lost and why.
+//  1. run() is answered exactly once: outputs, an error, or that the worker was lost and why. The
+//     destructor answers a run in flight kDied, so a Worker goes before what its callbacks use.
 //  2. A worker that dies is started again after 0.5 s, doubling to 30 s; five deaths in 60 s open the
 //     breaker, which probes every 60 s. Deaths reported by forgive_last_death() (poison rows) do not count.
 //  3. A batch longer than its watchdog ends the process; that is not retried by the supervisor.
 //  4. Whatever the process sends (wrong slot, answer twice, half a message, a flood) costs at most
 //     that process.
-//  5. Weights, base, loading and lease are charged before they are used, and given back on exit.
+//  5. Weights, base, loading and lease are charged before they are used, and given back on exit. Where
+//     the budget lacks them, last_error() says how much is missing; it starts when they are free.
 // Threads: the loop. Owns: process, segments, lease.
 #pragma once
 
@@ -37,16 +39,16 @@ struct RunCommand {
   std::uint32_t slot = 0;
   std::uint32_t rows = 0;
   std::uint32_t length = 0;
-  Bytes grant;
+  Bytes grant{};
   Duration watchdog{};
-  std::vector<wire::TensorLayout> inputs;
+  std::vector<wire::TensorLayout> inputs{};
 };
 
 struct RunDone {
-  std::vector<wire::TensorLayout> outputs;  // as the worker said; not yet proven
-  ByteView region;                          // output bytes copied out; valid during the callback only
-  Bytes peak;
-  Bytes live;
+  std::vector<wire::TensorLayout> outputs{};  // inside `region`; type, dims and alignment not yet proven
+  ByteView region{};                          // output bytes copied out; valid during the callback only
+  Bytes peak{};
+  Bytes live{};
   Duration execution{};
   Duration round_trip{};
 };
@@ -55,29 +57,29 @@ enum class RunFailure : std::uint8_t {
   kOverGrant,
   kPressure,      // the kernel refused memory inside the grant, or killed for memory
   kModelError,
-  kBadOutput,
-  kStickyDevice,
-  kDied,          // signal or exit in the middle of the batch
+  kBadOutput,     // as the worker says, or its layouts lie outside the region (then it is replaced)
+  kStickyDevice,  // the worker is being replaced
+  kDied,          // signal, exit, kill() or a broken protocol in the middle of the batch
   kWatchdog,
 };
 
 struct RunFailed {
   RunFailure failure = RunFailure::kModelError;
-  std::string detail;
-  Bytes peak;
-  Bytes needed;
+  std::string detail{};
+  Bytes peak{};
+  Bytes needed{};
 };
 
 using RunOutcome = std::variant<RunDone, RunFailed>;
 
 struct WorkerOptions {
-  std::string name;           // "reviews/1/0"
-  LaunchCommand command;
-  wire::LoadDoc load;
-  Bytes weight_file;          // for the loading account: × load_factor until loaded
+  std::string name{};         // "reviews/1/0"
+  LaunchCommand command{};
+  wire::LoadDoc load{};
+  Bytes weight_file{};        // for the loading account: × load_factor until loaded
   double load_factor = 2.0;
-  Bytes slot_bytes;
-  Bytes output_bytes;
+  Bytes slot_bytes{};
+  Bytes output_bytes{};
   std::uint32_t threads = 1;
   Duration load_timeout = seconds(600);
 };
@@ -102,15 +104,20 @@ class Worker {
     telemetry::Log& log;
   };
 
-  // `on_change` runs after every change of state.
+  // `on_change` runs after every change of state, except for the change that run() itself makes. It
+  // runs last in its turn: it may call anything here, or destroy the Worker.
   Worker(WorkerOptions options, Host host, std::function<void()> on_change);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   void start();
-  // Stops for good: asks, then kills after `grace`. A batch in flight is answered kDied.
+  // Stops for good: asks, then kills after `grace`. A batch in flight may still finish in that time;
+  // otherwise it is answered kDied.
   void stop(Duration grace);
+  // Memory came back (Budget::on_release): a start that waits for it is tried again. It is also tried
+  // each second.
+  void memory_released();
 
   WorkerState state() const;
   bool is_idle() const { return state() == WorkerState::kReady; }
@@ -119,12 +126,17 @@ class Worker {
   const std::optional<wire::LoadedDoc>& loaded() const;
   // Why it is not ready, when it is not: the last load failure or exit.
   Status last_error() const;
+  // Ends of the process that nobody asked for.
   std::uint64_t deaths() const;
+  // False once a stopped worker's process is gone and all its memory given back.
+  bool has_process() const;
 
   // The slot to gather into; only while idle.
   MutableByteView input_slot(std::uint32_t slot);
   // Largest grant that could begin now.
   Bytes largest_grant() const;
+  // What the lease would have to grow by for this grant; zero where it is free (memory/grant_queue.h).
+  Bytes growth_for(Bytes grant) const;
   // Needs is_idle(). Error (nothing was started): overloaded/over_budget.
   Status run(RunCommand command, UniqueFunction<void(RunOutcome)> done);
   // Asks the worker to release caches, then settles the lease by a new reading.

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/worker.h"
+
+#include <type_traits>
+#include <utility>
+
+#include "supervisor/detail/worker_state.h"
+
+namespace tonnage::supervisor {
+
+Worker::State::State(WorkerOptions worker_options, Host worker_host, std::function<void()> changed)
+    : options(std::move(worker_options)),
+      host(worker_host),
+      on_change(std::move(changed)),
+      base_account(host.account.child("base")),
+      weights_account(host.account.child("weights")),
+      loading_account(host.account.child("loading")),
+      lease_account(host.account.child("lease")) {}
+
+Worker::State::~State() {
+  alive.reset();
+  process.reset();
+  if (!flight) return;
+  auto done = std::move(flight->done);
+  done(RunFailed{RunFailure::kDied, "the worker was taken down", {}, {}});
+}
+
+void Worker::State::announce() {
+  if (state == announced) return;
+  announced = state;
+  if (on_change) on_change();
+}
+
+std::optional<memory::ProcessReading> Worker::State::read_memory() {
+  if (!process) return std::nullopt;
+  auto now = process->reading();
+  if (!now) return std::nullopt;  // it is gone, its exit comes
+  reading = *now;
+  read_at = host.loop.now();
+  return *now;
+}
+
+void Worker::State::on_packet(wire::Packet packet) {
+  if (ending) return;
+  const std::uint64_t ticket = packet.message.ticket;
+  auto& body = packet.message.body;
+  if (auto* done = std::get_if<wire::Done>(&body)) return on_done(ticket, std::move(*done));
+  if (auto* error = std::get_if<wire::Error>(&body)) return on_error(ticket, std::move(*error));
+  if (auto* need = std::get_if<wire::Need>(&body)) return on_need(ticket, *need);
+  if (auto* trimmed = std::get_if<wire::Trimmed>(&body)) return on_trimmed(*trimmed);
+  if (auto* ready = std::get_if<wire::Loaded>(&body)) return on_loaded(*ready, std::move(packet.fds));
+  if (auto* failed = std::get_if<wire::Failed>(&body)) return on_failed(*failed);
+  // Stats are never asked for; the rest is only the front's to say.
+  end_process(ExitReason::Kind::kProtocol, "unasked message " + std::string(wire::message_name(body)));
+}
+
+Worker::Worker(WorkerOptions options, Host host, std::function<void()> on_change)
+    : state_(std::make_unique<State>(std::move(options), host, std::move(on_change))) {}
+Worker::~Worker() = default;
+
+void Worker::start() {
+  if (!state_->process && !state_->is_stopping) state_->try_start();
+}
+void Worker::stop(Duration grace) { state_->stop(grace); }
+void Worker::memory_released() {
+  if (state_->waits_for_memory && !state_->process) state_->try_start();
+}
+
+WorkerState Worker::state() const { return state_->state; }
+const WorkerOptions& Worker::options() const { return state_->options; }
+const std::optional<wire::LoadedDoc>& Worker::loaded() const { return state_->loaded; }
+Status Worker::last_error() const { return state_->last_error; }
+std::uint64_t Worker::deaths() const { return state_->deaths; }
+bool Worker::has_process() const { return state_->process != nullptr; }
+
+MutableByteView Worker::input_slot(std::uint32_t slot) {
+  TONNAGE_CHECK(is_idle(), "a slot of a worker that is not idle was asked for");
+  return state_->segments->slot(slot).view();
+}
+
+Bytes Worker::largest_grant() const { return state_->lease ? state_->lease->largest_grant() : Bytes(); }
+
+Bytes Worker::growth_for(Bytes grant) const {
+  return state_->lease ? state_->lease->needed_for(grant) - state_->lease->amount() : grant;
+}
+
+Status Worker::run(RunCommand command, UniqueFunction<void(RunOutcome)> done) {
+  return state_->run(std::move(command), std::move(done));
+}
+
+void Worker::trim() { state_->trim(); }
+
+void Worker::kill(std::string_view why) {
+  if (state_->process) state_->end_process(ExitReason::Kind::kSignal, std::string(why));
+}
+
+void Worker::forgive_last_death() { state_->forgive_last_death(); }
+
+WorkerMemory Worker::memory() const {
+  const State& s = *state_;
+  return {s.base.amount(),
+          s.weights.amount(),
+          s.lease ? s.lease->amount() : Bytes(),
+          s.lease ? s.lease->grant() : Bytes(),
+          s.live_baseline,
+          s.live,
+          s.reading};
+}
+
+}  // namespace tonnage::supervisor
