@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cstring>
+
+#include "supervisor/worker_fixture.h"
+
+namespace tonnage::supervisor {
+namespace {
+
+using WorkerRun = WorkerTest;
+using testkit::FakeBatch;
+using testkit::FakeFault;
+
+TEST_F(WorkerRun, AnswersOnceWithTheOutputBytes) {
+  factory_.model.outputs = testkit::echo_outputs;
+  make_ready();
+  const std::array<std::int64_t, 2> dims{2, 2};
+  const wire::TensorLayout input{tensor::DataType::kInt64, tensor::Shape::make(dims).value(), 0, 32};
+  const auto slot = as_elements<std::int64_t>(worker_->input_slot(1));
+  slot[0] = 7;
+  slot[3] = 9;
+  std::vector<std::int64_t> seen;
+  const Status started = worker_->run({1, 2, 2, mib(1), seconds(5), {input}}, [&](RunOutcome outcome) {
+    const auto& done = std::get<RunDone>(outcome);
+    EXPECT_EQ(std::vector{input}, done.outputs);
+    EXPECT_EQ(milliseconds(5), done.round_trip);
+    EXPECT_EQ(kib(64), done.peak);
+    const auto values = as_elements<std::int64_t>(done.region);
+    seen.assign(values.begin(), values.end());
+  });
+  EXPECT_TRUE(started.is_ok());
+  EXPECT_EQ(WorkerState::kBusy, worker_->state());
+  loop_.advance(milliseconds(5));
+  EXPECT_EQ((std::vector<std::int64_t>{7, 0, 0, 9}), seen);
+  EXPECT_TRUE(worker_->is_idle());
+}
+
+TEST_F(WorkerRun, MayStartTheNextBatchFromInsideTheAnswer) {
+  make_ready();
+  const int changes = changes_;
+  on_answer_ = [this] {
+    if (answers_ < 3) {
+      EXPECT_TRUE(run().is_ok());
+    }
+  };
+  ASSERT_TRUE(run().is_ok());
+  loop_.advance(milliseconds(15));
+  EXPECT_EQ(3, answers_);
+  EXPECT_TRUE(worker_->is_idle());
+  EXPECT_EQ(changes + 1, changes_) << "busy to busy is no change";
+}
+
+TEST_F(WorkerRun, RefusesAGrantBeyondTheBudgetAndStaysIdle) {
+  make_ready();
+  const Bytes largest = worker_->largest_grant();
+  EXPECT_EQ("over_budget", run(largest + Bytes(1)).reason());
+  EXPECT_TRUE(worker_->is_idle());
+  EXPECT_EQ(0, answers_);
+  EXPECT_TRUE(run(largest).is_ok());
+}
+
+TEST_F(WorkerRun, ReservesBeforeAndHoldsAfterwardsWhatBecameResident) {
+  make_ready();
+  factory_.model.peak = [](const FakeBatch&) { return mib(48); };
+  EXPECT_EQ(mib(58), worker_->growth_for(mib(50)));
+  ASSERT_TRUE(run(mib(50)).is_ok());
+  EXPECT_EQ(mib(58), worker_->memory().lease);
+  EXPECT_EQ(mib(50), worker_->memory().grant);
+  loop_.advance(milliseconds(5));
+  EXPECT_EQ(Bytes(), worker_->memory().grant);
+  EXPECT_EQ(mib(49) + Bytes(mib(49).count() / 16), worker_->memory().lease);
+  EXPECT_EQ(Bytes(), worker_->growth_for(mib(50)));
+}
+
+TEST_F(WorkerRun, LimitsDataBeforeARunThatGrowsTheLease) {
+  make_ready();
+  EXPECT_FALSE(process().data_limit().has_value());
+  ASSERT_TRUE(run(mib(10)).is_ok());
+  const Bytes first = process().data_limit().value();
+  loop_.advance(milliseconds(5));
+  ASSERT_TRUE(run(mib(1)).is_ok());
+  EXPECT_EQ(first, process().data_limit().value());
+  loop_.advance(milliseconds(5));
+  ASSERT_TRUE(run(mib(100)).is_ok());
+  EXPECT_GT(process().data_limit().value(), first + mib(80));
+}
+
+TEST_F(WorkerRun, MapsEachErrorToItsCause) {
+  make_ready();
+  const std::pair<FakeFault, RunFailure> causes[] = {{FakeFault::kThrow, RunFailure::kModelError},
+                                                     {FakeFault::kPressure, RunFailure::kPressure},
+                                                     {FakeFault::kBadOutput, RunFailure::kBadOutput}};
+  for (const auto& [fault, expected] : causes) {
+    factory_.model.fault = [fault = fault](const FakeBatch&) { return fault; };
+    ASSERT_TRUE(run().is_ok());
+    loop_.advance(milliseconds(5));
+    EXPECT_EQ(expected, failure());
+    EXPECT_TRUE(worker_->is_idle());
+  }
+  EXPECT_EQ(1U, factory_.starts());
+}
+
+TEST_F(WorkerRun, SaysWhatAnOverGrantWouldHaveNeeded) {
+  make_ready();
+  factory_.model.peak = [](const FakeBatch&) { return mib(3); };
+  ASSERT_TRUE(run(mib(1)).is_ok());
+  loop_.advance(milliseconds(5));
+  EXPECT_EQ(RunFailure::kOverGrant, failure());
+  EXPECT_EQ(mib(3), failure_->needed);
+  EXPECT_TRUE(worker_->is_idle());
+}
+
+TEST_F(WorkerRun, ReplacesAWorkerWhoseDeviceIsBroken) {
+  make_ready();
+  factory_.model.fault = [](const FakeBatch&) { return FakeFault::kSticky; };
+  on_answer_ = [this] { EXPECT_FALSE(worker_->is_idle()); };
+  ASSERT_TRUE(run().is_ok());
+  loop_.advance(milliseconds(6));
+  EXPECT_EQ(RunFailure::kStickyDevice, failure());
+  loop_.advance(milliseconds(600));
+  EXPECT_TRUE(worker_->is_idle());
+  EXPECT_EQ(2U, factory_.starts());
+}
+
+TEST_F(WorkerRun, GivesALargerOutputRegionOnce) {
+  factory_.model.outputs = testkit::blank_outputs(100000);  // 4 rows: 1.6 MB
+  factory_.model.output_bytes = [](const FakeBatch&) { return Bytes(1600000); };
+  make_ready();
+  const Bytes before = shared_.used();
+  std::size_t copied = 0;
+  ASSERT_TRUE(worker_->run({0, 4, 8, mib(1), seconds(5), {}}, [&](RunOutcome outcome) {
+    copied = std::get<RunDone>(outcome).region.size();
+  }).is_ok());
+  loop_.advance(milliseconds(6));
+  EXPECT_EQ(1600000U, copied);
+  // The old region and copy went, the new ones are charged in whole pages.
+  EXPECT_EQ(before - kib(2 * 64) + round_up(Bytes(1600000), kib(4)) * 2, shared_.used());
+}
+
+TEST_F(WorkerRun, DiscardsOutputsThatTheBudgetDoesNotHold) {
+  factory_.model.output_bytes = [](const FakeBatch&) { return mib(32); };
+  make_ready();
+  const memory::Charge others = budget_.root().charge(budget_.root().available() - mib(20)).value();
+  ASSERT_TRUE(run(mib(1)).is_ok());
+  loop_.advance(milliseconds(6));
+  EXPECT_EQ(RunFailure::kBadOutput, failure());
+  EXPECT_TRUE(worker_->is_idle());
+}
+
+TEST_F(WorkerRun, ShrinksTheLeaseOnlyAfterTrimAndANewReading) {
+  make_ready();
+  factory_.model.peak = [](const FakeBatch&) { return mib(40); };
+  ASSERT_TRUE(run(mib(40)).is_ok());
+  loop_.advance(milliseconds(5));
+  EXPECT_GE(worker_->memory().lease, mib(41));
+  process().set_resident(mib(2));  // freed, but nobody has read it after a trim
+  loop_.advance(seconds(2));
+  EXPECT_GE(worker_->memory().lease, mib(41));
+  process().set_resident(mib(41));
+  worker_->trim();
+  loop_.advance(milliseconds(1));
+  EXPECT_EQ(kib(64), worker_->memory().lease);
+}
+
+TEST_F(WorkerRun, SeesGrowthBetweenBatchesWithinASecond) {
+  make_ready();
+  process().set_resident(mib(33));
+  loop_.advance(seconds(1));
+  EXPECT_EQ(mib(33), worker_->memory().lease);
+  EXPECT_EQ(mib(63), worker_->memory().reading.anonymous);
+}
+
+TEST_F(WorkerRun, ReportsLiveBytesAfterEachBatch) {
+  make_ready();
+  EXPECT_EQ(mib(10), worker_->memory().live_baseline);
+  factory_.model.weights = mib(11);  // a hoarder
+  ASSERT_TRUE(run().is_ok());
+  loop_.advance(milliseconds(5));
+  EXPECT_EQ(mib(11), worker_->memory().live);
+  EXPECT_EQ(mib(10), worker_->memory().live_baseline);
+}
+
+TEST_F(WorkerRun, CountsARunOnABusyWorkerAsABug) {
+  make_ready();
+  ASSERT_TRUE(run().is_ok());
+  const ExpectBugs expected;
+  EXPECT_EQ("not_idle", run().reason());
+}
+
+}  // namespace
+}  // namespace tonnage::supervisor
