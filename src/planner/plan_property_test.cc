@@ -155,14 +155,38 @@ class Oracle {
     return units(group) <= cap(column(group.back()), wide);
   }
 
-  Worth worth(const std::vector<Indices>& partition, const Indices& first) const {
-    const double end = real(time(first));
+  // `first` ends at `end`; the others follow by deadline, at the pace of full batches of their length.
+  std::size_t late_after(const Indices& first, double end, Indices others, bool wide) const {
     std::size_t late = 0;
+    for (const std::size_t i : first) late += ends_late(i, end) ? 1U : 0U;
+    std::stable_sort(others.begin(), others.end(), [&](std::size_t a, std::size_t b) {
+      return std::pair(s_.rows[a].deadline, key(a)) < std::pair(s_.rows[b].deadline, key(b));
+    });
+    double at = end;
+    for (const std::size_t i : others) {
+      if (ends_late(i, at + alone(i))) {
+        ++late;
+      } else {
+        at += pace(i, wide);
+      }
+    }
+    return late;
+  }
+  double pace(std::size_t i, bool wide) const {
+    const std::uint32_t full = cap(column(i), wide);
+    if (s_.rows[i].units >= full) return alone(i);
+    return real(s_.cost.time(full, column(i)) * s_.rows[i].units / full);
+  }
+
+  Worth worth(const std::vector<Indices>& partition, const Indices& first, bool wide) const {
+    const double end = real(time(first));
     std::int64_t sum = 0;
+    Indices others;
     for (const Indices& group : partition) {
       sum += time(group).count();
-      for (const std::size_t i : group) late += ends_late(i, &group == &first ? end : end + alone(i)) ? 1U : 0U;
+      if (&group != &first) others.insert(others.end(), group.begin(), group.end());
     }
+    const std::size_t late = late_after(first, end, others, wide);
     double slack = HUGE_VAL;
     TimePoint oldest = kNow;
     for (const std::size_t i : first) {
@@ -194,7 +218,7 @@ class Oracle {
       for (const Indices& first : partition) {
         if (wanted && first != *wanted) continue;
         if (std::all_of(first.begin(), first.end(), [&](std::size_t i) { return hopeless_.contains(i); })) continue;
-        const Worth found = worth(partition, first);
+        const Worth found = worth(partition, first, wide);
         if (!best || found < *best) best = found;
       }
     }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "planner/detail/late_counter.h"
+#include "planner/detail/lateness.h"
 
 namespace tonnage::planner {
 namespace {
@@ -72,11 +72,11 @@ void run_forward(const PlanLimits& limits, State& state) {
   }
 }
 
-// The bounds inside which a deadline matters to this plan.
+// The bounds inside which a deadline matters to this plan; drifted.
 struct Pressure {
   std::int64_t horizon = 0;  // must start now: cannot wait for one more batch of the lane's bound
-  std::int64_t reach = 0;    // longest time that any group takes, drifted
-  bool is_on = false;        // some deadline is near enough to decide something
+  std::int64_t reach = 0;    // longest time that any group takes
+  bool is_near = false;      // some group may have to start now
 };
 
 Pressure pressure_of(const PlanLimits& limits, const State& state) {
@@ -87,35 +87,34 @@ Pressure pressure_of(const PlanLimits& limits, const State& state) {
     longest = std::max(longest, state.rows[i].alone);
     least_left = std::min(least_left, state.rows[i].left);
   }
-  Pressure pressure{.horizon = drifted(bound, limits.drift), .reach = drifted(longest, limits.drift) + 1};
-  pressure.is_on = least_left != kFar && least_left <= 2 * pressure.reach;
+  Pressure pressure{.horizon = drifted(bound, limits.drift), .reach = drifted(longest, limits.drift)};
+  pressure.is_near = least_left != kFar && least_left <= pressure.horizon + pressure.reach;
   return pressure;
 }
 
 class Search {
  public:
   Search(const PlanLimits& limits, const Pressure& pressure, State& state)
-      : limits_(limits), pressure_(pressure), state_(state) {}
+      : limits_(limits), state_(state), lateness_(limits, pressure.reach, state), horizon_(pressure.horizon),
+        is_pressed_(pressure.is_near || lateness_.is_possible()) {}
 
   // Walks back over the ends; after[end] is final when end is reached. Without pressure every plan is
   // as good as its sum, so only groups on a cheapest path are looked at.
   Choice run() {
-    LateCounter late(state_, limits_.drift, pressure_.is_on ? pressure_.reach : 0);
     std::fill_n(state_.after.begin(), state_.count, kUnreached);
     state_.after[state_.count] = 0;
     std::size_t loaded = state_.count;
     for (std::size_t end = state_.count; end > 0; --end) {
-      if (!pressure_.is_on && state_.after[end] == kUnreached) continue;
+      if (!is_pressed_ && state_.after[end] == kUnreached) continue;
       if (loaded == state_.count || !same_column(state_, loaded, end - 1)) load_times(limits_, end - 1, state_);
       loaded = end - 1;
-      late.start(end);
-      visit_groups(end, late);
+      visit_groups(end);
     }
     return best_;
   }
 
  private:
-  void visit_groups(std::size_t end, LateCounter& late) {
+  void visit_groups(std::size_t end) {
     // Plain pointers: the checked operator[] of every array would triple this loop.
     const Row* const rows = state_.rows.data();
     const std::int64_t* const times = state_.times.data();
@@ -125,7 +124,6 @@ class Search {
     const std::int64_t rest = after[end];
     const std::uint32_t cap = state_.caps[end - 1];
     const std::size_t segment = rows[end - 1].segment;
-    const bool is_pressed = pressure_.is_on;
     Group group{.end = static_cast<std::uint16_t>(end), .oldest = 0xffff};
     for (std::size_t begin = end; begin-- > segment;) {
       const Row& row = rows[begin];
@@ -137,17 +135,19 @@ class Search {
       group.age = std::max(group.age, row.age);
       group.time = begin + 1 == end ? row.alone : times[group.units - 1];
       const std::int64_t sum = before[begin] + group.time + rest;
-      if (!is_pressed && sum != cheapest) continue;
+      if (!is_pressed_ && sum != cheapest) continue;
       after[begin] = std::min(after[begin], group.time + rest);
-      consider(group, sum, is_pressed ? late.extend(begin, drifted(group.time, limits_.drift)) : 0);
+      consider(group, sum);
     }
   }
 
-  void consider(const Group& group, std::int64_t sum, std::uint32_t late) {
+  void consider(const Group& group, std::int64_t sum) {
+    const std::int64_t time = drifted(group.time, limits_.drift);
+    const std::uint32_t late = lateness_.count(group.begin, group.end, time, best_.score.late);
     if (late > best_.score.late) return;
     Score score{.late = late, .sum = sum, .oldest = group.oldest};
-    const std::int64_t slack = group.left - drifted(group.time, limits_.drift);
-    if (group.left != kFar && slack <= pressure_.horizon) {
+    const std::int64_t slack = group.left - time;
+    if (group.left != kFar && slack <= horizon_) {
       score.urgency = Class::kMustStartNow;
       score.measure = slack;
     } else if (group.age > limits_.max_age.count()) {
@@ -160,8 +160,10 @@ class Search {
   }
 
   const PlanLimits& limits_;
-  const Pressure& pressure_;
   State& state_;
+  Lateness lateness_;
+  std::int64_t horizon_;
+  bool is_pressed_;
   Choice best_{.group = {}, .score = {.late = std::numeric_limits<std::uint32_t>::max()}};  // worse than any
 };
 

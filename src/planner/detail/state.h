@@ -14,6 +14,9 @@ namespace tonnage::planner {
 // Times are nanoseconds. kFar stands for "never"; a window of them still adds up without wrapping.
 inline constexpr std::int64_t kFar = std::int64_t{1} << 52;
 
+// Deadlines are counted over the earliest so many.
+inline constexpr std::size_t kMostUrgent = 64;
+
 // A row that can run now. Sorted by `key`; rows of equal key stay in the order of their arrival.
 struct Row {
   std::uint32_t key = 0;      // padded length; the exact length or the bucket where only equals may meet
@@ -36,6 +39,14 @@ struct Group {
   std::int64_t time = 0;
   std::int64_t left = kFar;  // until the earliest deadline
   std::int64_t age = 0;      // of the oldest row
+};
+
+// A row with a deadline. Times are drifted.
+struct Urgent {
+  std::int64_t left = 0;
+  std::int64_t alone = 0;
+  std::int64_t pace = 0;
+  std::uint16_t row = 0;
 };
 
 enum class Class : std::uint8_t { kMustStartNow, kOverAge, kRate };
@@ -68,14 +79,7 @@ struct PlanScratch::State {
   std::array<std::int64_t, kMaxWindow + 1> after;
   std::array<std::int64_t, kMaxBatchRows> times;  // of one column
 
-  struct Tight {
-    std::int64_t value = 0;
-    std::uint16_t row = 0;
-  };
-  std::array<Tight, kMaxWindow> by_slack;
-  std::array<Tight, kMaxWindow> by_left;
-  std::array<std::uint16_t, kMaxWindow> slack_rank;
-  std::array<std::uint16_t, kMaxWindow> left_rank;
+  std::array<Urgent, kMaxWindow> urgent;  // by deadline
 
   std::array<std::uint16_t, kMaxWindow> batch;
   std::array<std::uint16_t, kMaxWindow> drops;
