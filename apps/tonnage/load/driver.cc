@@ -108,6 +108,7 @@ void Driver::on_reply(std::uint64_t tag, Result<HttpReply> reply) {
   Sample sample;
   sample.length_class = flight.shot.length_class;
   sample.tokens = flight.shot.tokens;
+  if (workload_.options().payload == Payload::kText) sample.text = flight.shot.rows.front();
   sample.start = flight.due;
   sample.is_warmup = flight.due < options_.warmup;
   sample.latency = elapsed() - flight.due;

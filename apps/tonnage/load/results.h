@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@ namespace tonnage::load {
 struct Sample {
   LengthClass length_class = LengthClass::kShort;
   std::uint32_t tokens = 0;
+  std::optional<std::uint32_t> text;  // which text of the file, counted from 0
   std::uint32_t truncated = 0;
   bool is_warmup = false;  // answered, not counted
   Duration start{};        // intended, from the start of the run

@@ -68,8 +68,11 @@ TEST(Report, SavesLabelsScoresAndErrors) {
   EXPECT_EQ(3, line["request"]);
   EXPECT_EQ("positive", line["label"]);
   EXPECT_DOUBLE_EQ(0.75, line["score"]);
+  made.text = 7;
   made.body = R"({"outputs":[{"name":"scores","data":[0.25,0.75]}]})";
-  EXPECT_EQ(2U, nlohmann::json::parse(save_line(made, 0))["scores"].size());
+  line = nlohmann::json::parse(save_line(made, 0));
+  EXPECT_EQ(2U, line["scores"].size());
+  EXPECT_EQ(7, line["text"]);
   made = sample(10, 413, "never_fits");
   made.body = R"({"error":"too long"})";
   EXPECT_EQ("too long", nlohmann::json::parse(save_line(made, 0))["error"]);

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`./dev bench NAME`: a bench is bench/NAME.py, or a program tonnage-bench-NAME by itself."""
+
+import argparse
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import harness  # noqa: E402
+
+SCRIPTS = ("mix", "overhead", "faults")
+
+
+def run_program(program, rest):
+    """A program that is a bench: its last line gets name, commit and cpu where it lacks them."""
+    with subprocess.Popen([program, *rest], stdout=subprocess.PIPE, text=True) as process:
+        last = ""
+        for line in process.stdout:
+            if last:
+                print(last)
+            last = line.rstrip("\n")
+        status = process.wait()
+    if status != 0 or not last.startswith("{"):
+        print(last)
+        return status or 1
+    keys = json.loads(last)
+    keys.setdefault("name", program.name.removeprefix("tonnage-bench-"))
+    keys["commit"] = harness.commit()
+    keys["cpu"] = harness.cpu()
+    print(json.dumps(keys, ensure_ascii=False))
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("name")
+    parser.add_argument("--build", type=Path, default=HERE.parent / "build/release")
+    parser.add_argument("--json", action="store_true", help="only the last line: one JSON object")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--noisy", action="store_true", help="count void rounds too, and say so in the result")
+    options, rest = parser.parse_known_args()
+    if options.json:
+        harness.say = lambda text: None
+    program = options.build.resolve() / "bin" / f"tonnage-bench-{options.name}"
+    if options.name in SCRIPTS:
+        importlib.import_module(options.name).main(options)
+        return 0
+    if program.exists():
+        return run_program(program, rest)
+    known = sorted({p.name.removeprefix("tonnage-bench-") for p in program.parent.glob("tonnage-bench-*")})
+    print(f"no bench named '{options.name}'; there are {', '.join(SCRIPTS)} and the programs {', '.join(known)}",
+          file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`./dev demo`: real Amazon reviews through a real transformer under a memory budget that cannot be broken.
+
+Sends review texts with the length mix 80 % under 128 tokens, 15 % 128-512, 5 % above, open loop at 0.7 × the
+capacity measured while warming up. Memory is read from the kernel by tonnage-watch, a process of its own. The
+last line is one JSON object; nothing is left running.
+"""
+
+import argparse
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from pathlib import Path
+
+from serving import Server, ServerFailed
+
+MODEL = "reviews"
+MIX = "80/15/5"
+SHARE_OF_CAPACITY = 0.7
+LONG_TEXTS = 2000
+SHOWN = {"short": 5, "medium": 2, "long": 1}
+
+
+def say(text):
+    print(f"demo: {text}", file=sys.stderr, flush=True)
+
+
+def mib(count):
+    return f"{count / 2**20:,.1f} MiB"
+
+
+def collect_texts(folder, out):
+    """Snippets and whole product reviews; texts above 512 tokens also from movie reviews. Returns the texts."""
+    lines = []
+    for name in ("snippets", "reviews"):
+        lines += (folder / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    with open(folder / "movies.jsonl", encoding="utf-8") as movies:
+        long = (line.rstrip("\n") for line in movies if json.loads(line)["tokens"] > 512)
+        lines += [line for line, _ in zip(long, range(LONG_TEXTS))]
+    out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return [json.loads(line) for line in lines]
+
+
+class Load:
+    """One run of `tonnage load`; its progress goes to our standard error."""
+
+    def __init__(self, program, url, texts):
+        self.base = [str(program), "load", "--url", url, "--model", MODEL, "--texts", str(texts), "--format", "json",
+                     "--mix", MIX, "--json"]
+        self.process = None
+
+    def run(self, *arguments):
+        self.process = subprocess.Popen([*self.base, *map(str, arguments)], stdout=subprocess.PIPE, text=True)
+        out, _ = self.process.communicate()
+        if self.process.returncode != 0:
+            raise ServerFailed(f"tonnage load ended with {self.process.returncode}")
+        return json.loads(out.strip().splitlines()[-1])
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+class Watch:
+    """tonnage-watch on a process tree: the kernel's numbers, every 10 ms."""
+
+    def __init__(self, program, pid, out):
+        self.out = out
+        self.process = subprocess.Popen([str(program), str(pid), str(out)])
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        self.process.wait(timeout=10)
+
+    def result(self):
+        return json.loads(self.out.read_text())
+
+
+def labelled_samples(saved, texts, labels):
+    """Some answered requests of every class: (label, confidence, tokens, text), each text once."""
+    samples = [json.loads(line) for line in saved.read_text().splitlines()]
+    left, seen, chosen = dict(SHOWN), set(), []
+    for sample in samples:
+        scores = sample.get("scores", [])
+        if sample["status"] != 200 or len(scores) != len(labels) or sample["text"] in seen:
+            continue
+        if left[sample["class"]] > 0:
+            left[sample["class"]] -= 1
+            seen.add(sample["text"])
+            best = max(range(len(labels)), key=scores.__getitem__)
+            chosen.append((labels[best], scores[best], sample["tokens"], texts[sample["text"]]["text"]))
+    return sorted(chosen, key=lambda c: c[2])
+
+
+def print_samples(samples):
+    print("\nsome reviews, as the model reads them")
+    for label, confidence, tokens, text in samples:
+        words = " ".join(text.split())
+        print(f"  {label:>8} {confidence:6.1%}  {tokens:5d} tokens  {words[:76]}{'…' if len(words) > 76 else ''}")
+
+
+def summarize(load, status, watched, capacity):
+    """The keys of the last line."""
+    model = next(m for m in status["models"] if m["name"] == MODEL)
+    latency = load["latency_ms"]["all"]
+    return {
+        "answered": load["answered"],
+        "refused": load["refused"],
+        "refused_by": load["refused_by"],
+        "budget_bytes": status["budget_bytes"],
+        "highest_use_bytes": watched["highest_use_bytes"],
+        "fifo_would_need_bytes": model["fifo_would_need_bytes"],
+        "padding_waste": round(1 - model["real_tokens"] / max(model["padded_tokens"], 1), 4),
+        "peak_error_median": model["peak_error_median"],
+        "peak_error_worst": model["peak_error_worst"],
+        "rows_per_batch": round(model["rows"] / max(model["batches"], 1), 2),
+        "worker_deaths": model["worker_deaths"],
+        "truncated_rows": load["truncated_rows"],
+        "distinct_lengths": load["distinct_lengths"],
+        "p50_ms": latency["p50"],
+        "p99_ms": latency["p99"],
+        "rate": round(load["offered_rate"], 2),
+        "capacity": round(capacity, 2),
+        "watch_cpu_share": watched["cpu_share"],
+    }
+
+
+def print_table(result, load, watched):
+    refused = ", ".join(f"{reason} {count}" for reason, count in result["refused_by"].items()) or "none"
+    rows = [
+        ("requests answered", f"{result['answered']:,} of {load['sent']:,} at {result['rate']:.1f}/s "
+                              f"(capacity {result['capacity']:.1f}/s), {result['distinct_lengths']} distinct lengths"),
+        ("refused", f"{result['refused']:,} ({refused})"),
+        ("longer than the model reads", f"{result['truncated_rows']:,} truncated, and marked so in the reply"),
+        ("latency", f"p50 {result['p50_ms']:.0f} ms, p99 {result['p99_ms']:.0f} ms"),
+        ("rows per batch", f"{result['rows_per_batch']:.1f}"),
+        ("padding waste", f"{result['padding_waste']:.1%}"),
+        ("peak, predicted against measured", f"median error {result['peak_error_median']:.3%}, "
+                                             f"worst {result['peak_error_worst']:.3%}"),
+        ("budget", mib(result["budget_bytes"])),
+        ("highest use, by the kernel", f"{mib(result['highest_use_bytes'])} in {watched['samples']:,} readings "
+                                       f"({mib(watched['anonymous_bytes'])} anonymous, {mib(watched['shared_bytes'])} "
+                                       "shared)"),
+        ("padded batches of 64 would need", f"{mib(result['fifo_would_need_bytes'])} (predicted, not run)"),
+        ("worker deaths", str(result["worker_deaths"])),
+    ]
+    print()
+    for name, value in rows:
+        print(f"  {name:<34}{value}")
+    for process in watched["processes"]:
+        print(f"    {process['name']:<20} highest anonymous {mib(process['highest_rss_anon_bytes'])}, with files "
+              f"{mib(process['vm_hwm_bytes'])} (VmHWM)")
+
+
+def run(options, scratch):
+    binaries = options.build.resolve() / "bin"
+    labels = tomllib.loads((options.models / MODEL / "model.toml").read_text())["labels"]
+    texts = collect_texts(options.models / "texts", scratch / "texts.jsonl")
+    server = Server(binaries / "tonnage", options.models / MODEL, "--memory", options.memory, state=options.state)
+    watch = load = None
+    try:
+        say(f"starting tonnage serve with a budget of {options.memory}")
+        server.start()
+        watch = Watch(binaries / "tonnage-watch", server.process.pid, scratch / "watch.json")
+        server.wait_ready(say=say)
+        say(f"ready after {server.cold_start_s:.1f} s")
+        load = Load(binaries / "tonnage", server.url, scratch / "texts.jsonl")
+        warmup = max(100, options.requests // 10)
+        say(f"warming up: {warmup} requests, 64 at a time")
+        capacity = load.run("--saturate", 64, "--requests", warmup, "--seed", options.seed + 1)["rps"]
+        rate = max(SHARE_OF_CAPACITY * capacity, 0.1)
+        say(f"sending {options.requests} reviews at {rate:.1f}/s, 0.7 × {capacity:.1f}/s")
+        measured = load.run("--rate", f"{rate:.3f}", "--requests", options.requests, "--seed", options.seed, "--save",
+                            scratch / "saved.jsonl")
+        status = server.status()
+    finally:
+        if load:
+            load.stop()
+        if watch:
+            watch.stop()
+        server.stop()
+    watched = watch.result()
+    result = summarize(measured, status, watched, capacity)
+    print_samples(labelled_samples(scratch / "saved.jsonl", texts, labels))
+    print_table(result, measured, watched)
+    return result
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--requests", type=int, default=2000)
+    parser.add_argument("--memory", default="600MiB", help="the server's whole budget (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=3)
+    parser.add_argument("--build", type=Path, default=Path("build/release"))
+    parser.add_argument("--models", type=Path, default=Path("build/models"))
+    parser.add_argument("--state", type=Path, default=Path("build/demo-state"), help="keeps what the server learned")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    started = time.monotonic()
+    try:
+        with tempfile.TemporaryDirectory(prefix="tonnage-demo-") as scratch:
+            result = run(options, Path(scratch))
+    except KeyboardInterrupt:
+        say("stopped; nothing is left running")
+        return 130
+    except ServerFailed as error:
+        say(str(error))
+        return 1
+    print(f"\n  in {time.monotonic() - started:.0f} s; nothing is left running")
+    print(json.dumps(result))
+    within = result["highest_use_bytes"] <= result["budget_bytes"]
+    if not within:
+        say("the highest use was ABOVE the budget")
+    return 0 if within and result["worker_deaths"] == 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
