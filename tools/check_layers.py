@@ -59,7 +59,7 @@ def vendor_declared(header, vendor):
 def judge(path, style, header, owner):
     """The problem with one include line, or None."""
     room, allowed, vendor = owner
-    is_test = path.endswith(("_test.cc", "_bench.cc", "_fuzz.cc"))
+    is_test = path.endswith(("_test.cc", "_fixture.h", "_bench.cc", "_fuzz.cc"))
     if style == "<":
         if is_third_party(header) and not vendor_declared(header, vendor | ({"gtest"} if is_test else set())):
             return f"<{header}> is third-party and not declared as VENDOR of {room}"

@@ -31,7 +31,7 @@ WORDS = {
     "reinterpret_cast": (r"\breinterpret_cast\b", SHIPPED, ("src/base/spans.h",)),
     "const_cast": (r"\bconst_cast\b", SHIPPED, ()),
     "ifdef": (r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif)\b", ("src", "apps"), ()),
-    "detach": (r"\bdetached\b|[.>]detach\s*\(", SHIPPED, ()),
+    "detach": (r"\bdetached\b|[.>]detach\s*\(", ("src", "apps"), ()),
     "thread": (r"\bstd::j?thread\b(?!::)", ("src", "apps"),
                ("src/base/", "src/supervisor/", "src/text/", "src/state/", "src/telemetry/", "src/server/")),
     "system": (r"\b(?:std::)?(?:system|popen)\s*\(", SHIPPED, ()),
