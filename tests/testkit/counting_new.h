@@ -21,19 +21,19 @@ inline void* counted_allocation(std::size_t size, std::size_t alignment) {
 
 }  // namespace tonnage::testkit
 
-void* operator new(std::size_t size) {
+// None of these is inlined: the compiler would see free() meet operator new and call it a mismatch.
+[[gnu::noinline]] void* operator new(std::size_t size) {
   return tonnage::testkit::counted_allocation(size, alignof(std::max_align_t));
 }
-void* operator new[](std::size_t size) {
+[[gnu::noinline]] void* operator new[](std::size_t size) {
   return tonnage::testkit::counted_allocation(size, alignof(std::max_align_t));
 }
-void* operator new(std::size_t size, std::align_val_t alignment) {
+[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
   return tonnage::testkit::counted_allocation(size, static_cast<std::size_t>(alignment));
 }
-void* operator new[](std::size_t size, std::align_val_t alignment) {
+[[gnu::noinline]] void* operator new[](std::size_t size, std::align_val_t alignment) {
   return tonnage::testkit::counted_allocation(size, static_cast<std::size_t>(alignment));
 }
-// Not inlined: the compiler would see free() meet operator new and call it a mismatch.
 [[gnu::noinline]] void operator delete(void* block) noexcept { std::free(block); }
 [[gnu::noinline]] void operator delete[](void* block) noexcept { std::free(block); }
 [[gnu::noinline]] void operator delete(void* block, std::size_t) noexcept { std::free(block); }
