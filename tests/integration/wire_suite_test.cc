@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <ostream>
 #include <utility>
 
 #include "testkit/example_messages.h"
@@ -27,6 +28,7 @@ struct Kind {
   const char* name;
   std::vector<std::string> (*command)();
 };
+void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }  // NOLINT: gtest's name
 
 class WireSuite : public testing::TestWithParam<Kind> {
  protected:
