@@ -15,9 +15,14 @@ std::int64_t pace_of(const Row& row, std::uint32_t cap, const PlanLimits& limits
 }  // namespace
 
 Lateness::Lateness(const PlanLimits& limits, std::int64_t reach, PlanScratch::State& state) : state_(state) {
+  // Behind one group and the other urgent rows, none of which takes longer than `reach`, nobody is late
+  // whose deadline is further away than this.
+  const std::int64_t safe = reach < kFar / static_cast<std::int64_t>(kMostUrgent + 1)
+                                ? reach * static_cast<std::int64_t>(kMostUrgent + 1)
+                                : kFar;
   std::size_t found = 0;
   for (std::size_t i = 0; i < state.count; ++i) {
-    if (state.rows[i].left == kFar) continue;
+    if (state.rows[i].left >= safe) continue;
     state.urgent[found++] = {.left = state.rows[i].left, .row = static_cast<std::uint16_t>(i)};
   }
   const std::size_t kept = std::min(found, kMostUrgent);
