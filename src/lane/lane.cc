@@ -131,9 +131,8 @@ Status Lane::push(std::span<const QueuedRow> rows) {
   if (s.is_closed) return {Code::kUnavailable, "draining", "the model is shutting down and takes no new requests"};
   Duration more{0};
   for (const QueuedRow& row : rows) more += row.work;
-  // An empty lane takes any amount of work: refused here, such a request could never run.
-  const bool too_much_work = s.rows > 0 && s.work + more > s.limits.max_work;
-  if (s.rows + rows.size() > s.limits.max_rows || too_much_work) {
+  // The newcomer's own work does not count: it would keep out the long rows and let the short ones in.
+  if (s.rows + rows.size() > s.limits.max_rows || s.work >= s.limits.max_work) {
     const double excess = to_seconds(s.work + more - s.limits.max_work);
     return Status(Code::kOverloaded, "lane_full",
                   fmt::format("the queue holds {} rows ({:.3f} predicted seconds) and {} more ({:.3f} s) do not "

@@ -2,8 +2,8 @@
 // Lane: the waiting rows of one model version and class, oldest first inside a priority.
 //
 // Promises:
-//  1. Bounded in rows and in predicted seconds; a refused push keeps nothing. An empty lane takes one
-//     request of any predicted time, which could otherwise never run.
+//  1. Bounded in rows, and in predicted seconds up to the one request that crosses the bound (so that
+//     long rows are not the only ones refused). A refused push keeps nothing.
 //  2. Order: priority (1 highest … 255, then 0: no wish), then arrival. window() shows the oldest rows
 //     without copying the lane.
 //  3. take(), remove() and expire() free a row's place at once; remove() costs the request's rows only.

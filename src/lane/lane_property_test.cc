@@ -17,10 +17,8 @@ constexpr LaneLimits kLimits{.max_rows = 60, .max_work = milliseconds(400)};
 class Model {
  public:
   bool push(const std::vector<QueuedRow>& rows) {
-    Duration more{0};
-    for (const QueuedRow& row : rows) more += row.work;
     if (rows_.size() + rows.size() > kLimits.max_rows) return false;
-    if (!rows_.empty() && work() + more > kLimits.max_work) return false;
+    if (work() >= kLimits.max_work) return false;
     put_back(rows);
     return true;
   }

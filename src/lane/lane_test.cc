@@ -59,9 +59,12 @@ TEST(Lane, TellsWhenARefusedClientMayComeBack) {
   EXPECT_EQ(4, lane.push(std::array{heavy}).retry_after_seconds());
 }
 
-TEST(Lane, TakesOneRequestBeyondTheWorkBoundWhenEmpty) {
+TEST(Lane, LetsALongRowCrossTheWorkBoundLikeAShortOne) {
   Lane lane({.max_rows = 4096, .max_work = milliseconds(50)});
-  EXPECT_TRUE(lane.push(rows_of(1, 9)).is_ok());
+  ASSERT_TRUE(lane.push(rows_of(1, 4)).is_ok());
+  QueuedRow heavy = row_of(3);
+  heavy.work = seconds(1);
+  EXPECT_TRUE(lane.push(std::array{heavy}).is_ok());
   EXPECT_EQ("lane_full", lane.push(rows_of(2, 1)).reason());
 }
 

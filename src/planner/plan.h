@@ -6,10 +6,11 @@
 //  2. No batch has more units than max_rows, more predicted bytes than `free`, or (policies dp and
 //     buckets) more predicted time than `max_batch_time`, except that a single row always goes when
 //     its bytes fit.
-//  3. Order: must start now (least slack) > older than max_age > rows per second; then the oldest row.
-//     The starvation bound is in README.md of this room and is simulated.
-//  4. Rows that cannot meet their deadline even alone and at once are drops; a row whose bytes exceed
-//     `free` only waits.
+//  3. Order: must start now (cannot wait for one more batch of max_batch_time; least slack) > older than
+//     max_age > rows per second; then the oldest row. README.md of this room states the objective and
+//     the starvation bound, which is simulated.
+//  4. Rows that cannot meet their deadline even alone and at once, or that have more units than the
+//     table knows, are drops; a row whose bytes exceed `free` only waits.
 //  5. Allocates nothing: all work happens in the PlanScratch, at most kMaxWindow rows.
 // Objective (docs/adr): fewest missed deadlines; class; sum of predicted times of the partition;
 // oldest row. Source: dynamic program over sorted lengths: TurboTransformers, arXiv 2010.05680.
@@ -36,14 +37,14 @@ struct PlanLimits {
   const cost::CostTable* cost = nullptr;
   model::Policy policy = model::Policy::kDp;
   model::MeetRule meet = model::MeetRule::kPad;
-  std::span<const std::uint32_t> edges;  // policy buckets
+  std::span<const std::uint32_t> edges;  // policy buckets; ascending
   std::uint32_t max_rows = 64;           // after the degradation ladder
   Bytes free;                            // largest grant a worker could get now
   Duration max_batch_time = milliseconds(250);
   Duration max_age = milliseconds(500);
-  Duration max_wait{0};
+  Duration max_wait{0};                  // of a batch below its cap, while a worker is idle
   bool a_worker_is_idle = true;
-  double drift = 1.0;                    // actual ÷ predicted time
+  double drift = 1.0;                    // actual ÷ predicted time, beyond what the table holds already
 };
 
 struct Plan {
