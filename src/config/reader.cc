@@ -101,6 +101,15 @@ void Reader::boolean(std::string_view key, bool& into) {
   }
 }
 
+std::optional<ScalarText> Reader::scalar(std::string_view key) {
+  const Value* value = take(key);
+  if (value == nullptr) return std::nullopt;
+  auto text = scalar_text(*value);
+  if (text) return ScalarText{std::move(*text), value->line};
+  wrong_type(key, *value, "a string, a number or a boolean");
+  return std::nullopt;
+}
+
 void Reader::number(std::string_view key, double& into, double min, double max) {
   const Value* value = take(key);
   if (value == nullptr) return;

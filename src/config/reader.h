@@ -28,6 +28,12 @@
 
 namespace tonnage::config {
 
+// A string, number or boolean as its text.
+struct ScalarText {
+  std::string text;
+  int line = 0;
+};
+
 class Reader {
  public:
   // `path` names a nested table in messages: "batching".
@@ -42,6 +48,8 @@ class Reader {
   void integer(std::string_view key, T& into, std::int64_t min, std::int64_t max) {
     if (const auto found = integer_value(key, min, max)) into = static_cast<T>(*found);
   }
+  // Whatever scalar it is; for keys whose owner reads text.
+  std::optional<ScalarText> scalar(std::string_view key);
   // A text with a unit ("64MiB") or a plain number of bytes.
   void bytes(std::string_view key, Bytes& into);
   // A number whose unit is in the key's name: max_wait_ms, max_queue_s.

@@ -37,7 +37,7 @@ struct ServerOptions {
   std::string port_file;           // --port-file: JSON {"http":…,"sagemaker":…,"metrics":…,"pid":…}
   int overload_status = 503;       // --overload-status: 503 or 429
 
-  std::string state_directory;     // --state; empty: $XDG_STATE_HOME/tonnage, root: /var/lib/tonnage
+  std::string state_directory;     // --state; the command line fills in the default; empty: in memory
   std::string worker_directory;    // --worker-dir: where tonnage-worker-* are; empty: beside this program
   std::string log_file;            // --log-file; empty: standard error
   std::string log_level = "info";  // --log-level: debug, info, warning, error
