@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Sequence
@@ -98,6 +99,8 @@ class Model:
         return values
 
     def validate(self) -> None:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", self.name):
+            raise DescriptionError(f"model name '{self.name}'; allowed: letters, digits, '.', '_', '-'")
         if not self.inputs or not self.outputs:
             raise DescriptionError(f"model '{self.name}': at least one input and one output are needed")
         names = [t.name for t in [*self.inputs, *self.outputs]]

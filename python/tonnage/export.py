@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import json
 import shutil
 import sys
@@ -23,6 +24,7 @@ import torch
 from tonnage import __version__, model_toml, parity
 from tonnage import lengths as length_files
 from tonnage.description import DescriptionError, Model
+from tonnage.sources import SourceError
 
 EXAMPLE = """example:
   python -m tonnage.export mypackage.models:classifier --out models --lengths lengths.txt
@@ -60,11 +62,13 @@ def trace(model: Model, lengths: Sequence[int], generator: torch.Generator) -> t
     drawn = length_files.draw(lengths, 3, min(limit, 256), generator)
     drawn[0] = max(drawn[0], min(limit, 11))  # a length of one invites the tracer to specialise
     example = tuple(model.make_inputs(drawn, generator))
-    others = [tuple(model.make_inputs([max(1, limit // 5)] * 2, generator))]
     with warnings.catch_warnings(record=True) as caught, torch.no_grad():
         warnings.simplefilter("always")
-        program = torch.jit.trace(model.module, example, check_trace=True, check_inputs=others,
-                                  check_tolerance=model.relative_tolerance)
+        try:
+            program = torch.jit.trace(model.module, example, check_trace=True, check_tolerance=model.relative_tolerance)
+        except (RuntimeError, torch.jit.TracingCheckError) as error:
+            raise parity.ExportFailed(
+                f"tracing at {len(drawn)} × {max(drawn)} failed: {parity.last_line(error)}") from error
     for warning in caught:
         if issubclass(warning.category, torch.jit.TracerWarning):
             say(f"  tracer: {str(warning.message).splitlines()[0]}")
@@ -97,7 +101,9 @@ def check_saved(model: Model, path: Path, generator: torch.Generator) -> None:
         raise parity.ExportFailed(f"{path}: config.json inside it does not name '{model.name}'")
     length = min(model.max_length or 1, 19)
     inputs = model.make_inputs([length] * 2, generator)
-    for spec, got, want in zip(model.outputs, parity.run(program, inputs), parity.run(model.module, inputs)):
+    got_outputs = parity.run(program, inputs, "the saved program")
+    want_outputs = parity.run(model.module, inputs, "the module")
+    for spec, got, want in zip(model.outputs, got_outputs, want_outputs):
         parity.compare(model, got, want, f"saved file, output '{spec.name}' at shape 2 × {length}")
 
 
@@ -131,6 +137,18 @@ def export_model(model: Model, out: Path, lengths: Sequence[int], seed: int = 7)
     return target
 
 
+def make_model(name: str, arguments: dict[str, str]) -> Model:
+    factory = load_factory(name)
+    try:
+        inspect.signature(factory).bind(**arguments)
+    except TypeError as error:
+        raise DescriptionError(f"'{name}': {error}; --arg gives it {sorted(arguments)}") from error
+    model = factory(**arguments)
+    if not isinstance(model, Model):
+        raise DescriptionError(f"'{name}' returned {type(model).__name__}, not a tonnage.description.Model")
+    return model
+
+
 def parse_arguments(pairs: Sequence[str]) -> dict[str, str]:
     arguments = {}
     for pair in pairs:
@@ -152,12 +170,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=7, help="of the example inputs (default 7)")
     options = parser.parse_args(argv)
     try:
-        model = load_factory(options.factory)(**parse_arguments(options.arg))
-        if not isinstance(model, Model):
-            raise DescriptionError(f"'{options.factory}' returned {type(model).__name__}, not a tonnage.description.Model")
+        model = make_model(options.factory, parse_arguments(options.arg))
         export_model(model, options.out, length_files.read_lengths(options.lengths), options.seed)
-    except (DescriptionError, length_files.LengthFileError, parity.ExportFailed, torch.jit.TracingCheckError,
-            OSError) as error:
+    except (DescriptionError, length_files.LengthFileError, parity.ExportFailed, SourceError, OSError) as error:
         print(f"export failed: {error}", file=sys.stderr)
         return 1
     return 0

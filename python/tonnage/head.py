@@ -17,8 +17,9 @@ from tonnage.wordpiece import Wordpiece, truncate
 
 SPLIT_SEED = 2014
 HELD_OUT_SHARE = 0.2
-# Strength of the pull towards zero; chosen by cross-validation inside the training reviews.
-WEIGHT_DECAY = 1e-4
+# Strength of the pull towards zero: the best of seven, 1e-5 to 3e-3, in accuracy and log loss of a
+# five-fold cross-validation by review inside the training reviews (the held-out ones had no say).
+WEIGHT_DECAY = 3e-4
 CLEARLY_BETTER = 0.05
 
 

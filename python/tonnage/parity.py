@@ -9,7 +9,7 @@ from typing import Callable, Sequence
 import torch
 
 from tonnage import lengths as length_files
-from tonnage.description import DATATYPES, Model
+from tonnage.description import DATATYPES, Model, Tensor
 
 Program = Callable[..., object]
 # Padded tokens of one check: enough to be a real batch, small enough for seconds on two cores.
@@ -27,9 +27,19 @@ class Report:
     worst_padding_difference: float  # a row alone against the row inside a padded batch
 
 
-def run(program: Program, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    with torch.inference_mode():
-        outputs = program(*inputs)
+def last_line(error: Exception) -> str:
+    """TorchScript puts the reason last, behind a page of its own stack."""
+    lines = str(error).strip().splitlines()
+    return lines[-1] if lines else type(error).__name__
+
+
+def run(program: Program, inputs: Sequence[torch.Tensor], what: str) -> list[torch.Tensor]:
+    try:
+        with torch.inference_mode():
+            outputs = program(*inputs)
+    except RuntimeError as error:
+        shapes = ", ".join(str(list(value.shape)) for value in inputs)
+        raise ExportFailed(f"{what} fails on inputs of shape {shapes}: {last_line(error)}") from error
     return [outputs] if isinstance(outputs, torch.Tensor) else list(outputs)
 
 
@@ -80,13 +90,9 @@ def check_shapes(model: Model, program: Program, traced: tuple[int, int], genera
     report = Report(untraced_shapes(model, traced), 0.0, 0.0)
     for rows, length in report.shapes:
         inputs = model.make_inputs([length] * rows, generator)
-        want = run(model.module, inputs)
+        want = run(model.module, inputs, "the module")
         check_outputs(model, want, rows, length)
-        try:
-            got = run(program, inputs)
-        except RuntimeError as error:
-            last = str(error).strip().splitlines()[-1]
-            raise ExportFailed(f"shape {rows} × {length}: the exported program fails: {last}") from error
+        got = run(program, inputs, "the exported program")
         for spec, g, w in zip(model.outputs, got, want):
             where = f"output '{spec.name}' at shape {rows} × {length} (traced at {traced[0]} × {traced[1]})"
             report.worst_difference = max(report.worst_difference, compare(model, g, w, where))
@@ -99,17 +105,18 @@ def check_padding(model: Model, program: Program, lengths: Sequence[int], genera
     drawn = length_files.draw(lengths, max(1, min(6, MOST_TOKENS // longest - 2)), longest, generator)
     mixed = [1, *drawn, longest]
     batch = model.make_inputs(mixed, generator)
-    together = run(program, batch)
+    together = run(program, batch, "the exported program")
     worst = 0.0
     for row, length in enumerate(mixed):
-        alone = run(program, [_own(spec, value, row, length) for spec, value in zip(model.inputs, batch)])
+        own = [_own(spec, value, row, length) for spec, value in zip(model.inputs, batch)]
+        alone = run(program, own, "the exported program")
         for spec, one, all_rows in zip(model.outputs, alone, together):
             where = f"output '{spec.name}', row of length {length} alone against inside a batch of {mixed}"
             worst = max(worst, compare(model, _own(spec, all_rows, row, length), one, where))
     return worst
 
 
-def _own(spec, value: torch.Tensor, row: int, length: int) -> torch.Tensor:
+def _own(spec: Tensor, value: torch.Tensor, row: int, length: int) -> torch.Tensor:
     part = value[row : row + 1]
     if spec.has_length():
         part = part.narrow(list(spec.dims).index(-1, 1), 0, length)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Factories for the exporter's tests: a good model and models that break one rule each."""
+
+import torch
+from torch import nn
+
+from tonnage.description import Model, Tensor
+
+INPUTS = [
+    Tensor("input_ids", "INT64", [-1, -1], range=(0, 99)),
+    Tensor("attention_mask", "INT64", [-1, -1], source="mask"),
+]
+OUTPUTS = [Tensor("mean", "FP32", [-1, 4])]
+
+
+class MaskedMean(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(1)
+        self.words = nn.Embedding(100, 4)
+        self.drop = nn.Dropout(0.5)  # eval() must switch it off
+
+    def forward(self, input_ids, attention_mask):
+        weight = attention_mask.to(torch.float32).unsqueeze(-1)
+        return self.drop((self.words(input_ids) * weight).sum(1) / weight.sum(1).clamp(min=1))
+
+
+class NoticesPadding(MaskedMean):
+    def forward(self, input_ids, attention_mask):
+        return self.words(input_ids).mean(1)
+
+
+class BakesTheLength(MaskedMean):
+    def forward(self, input_ids, attention_mask):
+        length = int(input_ids.shape[1])  # the tracer records the number
+        return super().forward(input_ids, attention_mask) + torch.arange(length).float().mean()
+
+
+class BranchesOnRows(MaskedMean):
+    def forward(self, input_ids, attention_mask):
+        result = super().forward(input_ids, attention_mask)
+        return result * 2 if input_ids.shape[0] == 1 else result
+
+
+class GivesNan(MaskedMean):
+    def forward(self, input_ids, attention_mask):
+        return super().forward(input_ids, attention_mask) * float("nan")
+
+
+def model(module, name="toy", **changes):
+    fields = dict(name=name, module=module, inputs=INPUTS, outputs=OUTPUTS, max_length=48)
+    return Model(**{**fields, **changes})
+
+
+def good(name="toy"):
+    return model(MaskedMean(), name=name, labels=["a", "b", "c", "d"], metadata={"note": 'with "quotes" and ümlauts'},
+                 batching={"max_rows": 8, "policy": "dp"}, workers={"threads": 1})
+
+
+def notices_padding():
+    return model(NoticesPadding())
+
+
+def bakes_the_length():
+    return model(BakesTheLength())
+
+
+def not_a_model():
+    return 3
