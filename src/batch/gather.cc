@@ -103,13 +103,15 @@ Status check_rows(const model::ModelSpec& spec, std::span<const RowRef> rows, st
 
 // Elements of type BYTES have no padded size: rows lie behind each other, missing elements are empty.
 Result<std::size_t> write_strings(const model::TensorSpec& input, std::size_t index,
-                                  std::pair<std::span<const RowRef>, std::uint32_t> batch, MutableByteView target) {
+                                  std::pair<std::span<const RowRef>, std::uint32_t> batch,
+                                  MutableByteView target) {
   const auto [rows, padded_length] = batch;
   const std::vector<std::int64_t> padded = row_dims(input, padded_length);
   std::size_t used = 0;
   for (const RowRef& row : rows) {
     const auto& sent = row.request->inputs[index];
-    if (!sent) return internal("bad_row", fmt::format("a request without input '{}' reached a batch", input.name));
+    if (!sent)
+      return internal("bad_row", fmt::format("a request without input '{}' reached a batch", input.name));
     const auto laid = tensor::reshape_strings(
         {sent->row(row.row), row_dims(input, row.request->row_length(row.row))}, padded);
     if (!laid) return internal("bad_row", fmt::format("input '{}' holds malformed strings", input.name));
@@ -153,7 +155,8 @@ Result<std::vector<wire::TensorLayout>> gather(const model::ModelSpec& spec, std
       TONNAGE_ASSIGN(bytes, write_strings(input, i, {rows, padded_length}, slot.subspan(offset)));
     } else {
       bytes = shape.bytes_of(input.type).size();
-      if (!fits_inside(offset, bytes, slot.size())) return slot_too_small(Bytes(offset) + Bytes(bytes), slot.size());
+      if (!fits_inside(offset, bytes, slot.size()))
+        return slot_too_small(Bytes(offset) + Bytes(bytes), slot.size());
       const InputWriter writer(spec, i, padded_length);
       const std::size_t row_bytes = rows.empty() ? 0 : bytes / rows.size();
       for (std::size_t r = 0; r < rows.size(); ++r) {

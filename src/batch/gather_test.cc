@@ -50,8 +50,10 @@ TEST(Gather, PadsIdsAndMarksOwnPositionsInTheMask) {
   tensor::Buffer slot(layout_bytes(spec, 2, 4).size());
   const auto layouts = gather(spec, rows, 4, slot.mutable_view());
   ASSERT_TRUE(layouts.is_ok());
-  EXPECT_EQ((std::vector<std::int64_t>{1, 2, 3, 7, 4, 7, 7, 7}), read<std::int64_t>(layouts.value()[0], slot.view()));
-  EXPECT_EQ((std::vector<std::int64_t>{1, 1, 1, 0, 1, 0, 0, 0}), read<std::int64_t>(layouts.value()[1], slot.view()));
+  EXPECT_EQ((std::vector<std::int64_t>{1, 2, 3, 7, 4, 7, 7, 7}),
+            read<std::int64_t>(layouts.value()[0], slot.view()));
+  EXPECT_EQ((std::vector<std::int64_t>{1, 1, 1, 0, 1, 0, 0, 0}),
+            read<std::int64_t>(layouts.value()[1], slot.view()));
   EXPECT_EQ("[2,4]", layouts.value()[1].shape.to_string());
 }
 
@@ -90,7 +92,8 @@ TEST(Gather, PadsAMiddleDim) {
   tensor::Buffer slot(layout_bytes(spec, 1, 3).size());
   const auto layouts = gather(spec, rows, 3, slot.mutable_view());
   ASSERT_TRUE(layouts.is_ok());
-  EXPECT_EQ((std::vector<std::int32_t>{1, 2, -1, 3, 4, -1}), read<std::int32_t>(layouts.value()[0], slot.view()));
+  EXPECT_EQ((std::vector<std::int32_t>{1, 2, -1, 3, 4, -1}),
+            read<std::int32_t>(layouts.value()[0], slot.view()));
 }
 
 TEST(Gather, ASlotOneByteTooSmallIsRefusedAndNotOverrun) {

@@ -54,7 +54,8 @@ request::Request random_request(Random& random, const model::ModelSpec& spec, st
     request::RowsTensor tensor;
     tensor.offsets.push_back(0);
     for (std::uint32_t r = 0; r < request.rows; ++r) {
-      tensor.offsets.push_back(tensor.offsets.back() + spec.input_row_bytes(i, request.row_length(r)).count());
+      tensor.offsets.push_back(tensor.offsets.back() +
+                               spec.input_row_bytes(i, request.row_length(r)).count());
     }
     tensor.data = random_bytes(random, tensor.offsets.back());
     if (request.lengths.empty()) {
@@ -91,7 +92,8 @@ TEST(RoundTrip, SplitAfterGatherIsTheIdentity) {
       const auto outputs = split_row(batch, r, scratch);
       ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
       for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
-        ASSERT_TRUE(std::ranges::equal(rows[r].request->inputs[i]->row(rows[r].row), outputs.value()[i].bytes))
+        ASSERT_TRUE(
+            std::ranges::equal(rows[r].request->inputs[i]->row(rows[r].row), outputs.value()[i].bytes))
             << "round " << round << " row " << r << " tensor " << i;
       }
     }

@@ -36,7 +36,8 @@ Status check_dims(const model::ModelSpec& spec, const model::TensorSpec& output,
     }
     // Every account above was sized with max_length for a free dim.
     if (wanted < 0 && spec.has_length() && shape.dim(i) > std::int64_t{spec.max_length}) {
-      return bad_output(output, fmt::format("dim {} is {}, above max_length {}", i, shape.dim(i), spec.max_length));
+      return bad_output(output,
+                        fmt::format("dim {} is {}, above max_length {}", i, shape.dim(i), spec.max_length));
     }
   }
   return Status::ok();
@@ -44,11 +45,12 @@ Status check_dims(const model::ModelSpec& spec, const model::TensorSpec& output,
 
 Status check_place(const model::TensorSpec& output, const wire::TensorLayout& layout, Bytes region) {
   if (layout.offset % tensor::kAlignment != 0) {
-    return bad_output(output, fmt::format("offset {} is not aligned to {}", layout.offset, tensor::kAlignment));
+    return bad_output(output,
+                      fmt::format("offset {} is not aligned to {}", layout.offset, tensor::kAlignment));
   }
   if (!fits_inside(layout.offset, layout.bytes, region.count())) {
-    return bad_output(output, fmt::format("{} bytes at {} leave the region of {}", layout.bytes, layout.offset,
-                                          region.count()));
+    return bad_output(output, fmt::format("{} bytes at {} leave the region of {}", layout.bytes,
+                                          layout.offset, region.count()));
   }
   const std::uint64_t least = output.type == DataType::kBytes
                                   ? layout.shape.elements() * sizeof(std::uint32_t)
@@ -152,23 +154,25 @@ ByteView trim(const Slice& slice, DataType type, MutableByteView& scratch) {
   const std::size_t size = own_size(slice, type);
   if (tensor::is_prefix(slice.own_dims(), slice.padded_dims())) return slice.bytes.first(size);
   const MutableByteView target = take(size);
-  tensor::copy_block({slice.bytes, slice.padded_dims()}, {target, slice.own_dims()}, tensor::element_size(type));
+  tensor::copy_block({slice.bytes, slice.padded_dims()}, {target, slice.own_dims()},
+                     tensor::element_size(type));
   return target;
 }
 
 }  // namespace
 
-Status check_outputs(const model::ModelSpec& spec, std::span<const wire::TensorLayout> outputs, std::size_t rows,
-                     Bytes region_bytes) {
+Status check_outputs(const model::ModelSpec& spec, std::span<const wire::TensorLayout> outputs,
+                     std::size_t rows, Bytes region_bytes) {
   if (rows == 0 || outputs.size() != spec.outputs.size()) {
-    return internal("bad_output", fmt::format("{} outputs for {} rows; the model has {} outputs", outputs.size(),
-                                              rows, spec.outputs.size()));
+    return internal("bad_output", fmt::format("{} outputs for {} rows; the model has {} outputs",
+                                              outputs.size(), rows, spec.outputs.size()));
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const model::TensorSpec& output = spec.outputs[i];
     if (outputs[i].type != output.type) {
-      return bad_output(output, fmt::format("type {}, the model says {}", tensor::datatype_name(outputs[i].type),
-                                            tensor::datatype_name(output.type)));
+      return bad_output(output,
+                        fmt::format("type {}, the model says {}", tensor::datatype_name(outputs[i].type),
+                                    tensor::datatype_name(output.type)));
     }
     TONNAGE_TRY(check_dims(spec, output, outputs[i].shape, rows));
     TONNAGE_TRY(check_place(output, outputs[i], region_bytes));
@@ -184,7 +188,8 @@ Result<std::vector<request::RowOutput>> split_row(const SplitBatch& batch, std::
   for (std::size_t i = 0; i < batch.outputs.size(); ++i) {
     TONNAGE_ASSIGN(Slice slice, slice_row(batch, i, row));
     if (slice.own != slice.padded) {
-      moved += batch.outputs[i].type == DataType::kBytes ? slice.strings.size() : own_size(slice, batch.outputs[i].type);
+      moved += batch.outputs[i].type == DataType::kBytes ? slice.strings.size()
+                                                         : own_size(slice, batch.outputs[i].type);
     }
     slices.push_back(std::move(slice));
   }

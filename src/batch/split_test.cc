@@ -19,7 +19,8 @@ using testkit::tensor_spec;
 
 tensor::Shape shape(std::vector<std::int64_t> dims) { return tensor::Shape::make(dims).value(); }
 
-wire::TensorLayout layout(DataType type, std::vector<std::int64_t> dims, std::uint64_t offset, std::uint64_t bytes) {
+wire::TensorLayout layout(DataType type, std::vector<std::int64_t> dims, std::uint64_t offset,
+                          std::uint64_t bytes) {
   return {type, shape(std::move(dims)), offset, bytes};
 }
 
@@ -103,9 +104,9 @@ TEST(SplitRow, CutsAFreeDimToTheRowsOwnLength) {
 }
 
 TEST(SplitRow, CutsSeveralFreeDimsThroughScratch) {
-  const auto spec = testkit::model_spec("attention", {tensor_spec("ids", DataType::kInt64, {-1, -1})},
-                                        {tensor_spec("a", DataType::kFp32, {-1, -1, -1}),
-                                         tensor_spec("b", DataType::kFp32, {-1, 2, -1})});
+  const auto spec = testkit::model_spec(
+      "attention", {tensor_spec("ids", DataType::kInt64, {-1, -1})},
+      {tensor_spec("a", DataType::kFp32, {-1, -1, -1}), tensor_spec("b", DataType::kFp32, {-1, 2, -1})});
   Region region;
   region.set(0, {1, 2, 3, 4, 5, 6, 7, 8, 9});
   region.set(64, {1, 2, 3, 4, 5, 6});

@@ -28,14 +28,15 @@ enum class BodyForm : std::uint8_t { kV2, kJson, kJsonLines, kCsv, kText };  // 
 
 struct ReplyFormat {
   BodyForm form = BodyForm::kV2;
-  bool binary_by_default = false;                     // V2: parameters.binary_data_output
-  std::vector<request::OutputSelection> selections;   // V2: empty = all outputs
+  bool binary_by_default = false;                    // V2: parameters.binary_data_output
+  std::vector<request::OutputSelection> selections;  // V2: empty = all outputs
 };
 
 struct Decoded {
-  request::Request request;        // without completion, envelope, deadline
-  std::vector<std::string> texts;  // one per row, when the model's `text` input was used; inputs are then empty
-  std::optional<Duration> timeout; // V2 parameter `timeout`
+  request::Request request;  // without completion, envelope, deadline
+  std::vector<std::string>
+      texts;  // one per row, when the model's `text` input was used; inputs are then empty
+  std::optional<Duration> timeout;  // V2 parameter `timeout`
   ReplyFormat format;
 };
 

@@ -27,8 +27,8 @@ std::optional<std::uint64_t> length_of(const model::TensorSpec& input, const ten
 }
 
 Status bad_shape(const model::TensorSpec& input, const tensor::Shape& shape, std::string_view why) {
-  return invalid("bad_shape", fmt::format("input '{}': shape {} does not fit [{}], {}", input.name, shape.to_string(),
-                                          fmt::join(input.dims, ","), why));
+  return invalid("bad_shape", fmt::format("input '{}': shape {} does not fit [{}], {}", input.name,
+                                          shape.to_string(), fmt::join(input.dims, ","), why));
 }
 
 // Every row cut to its first `length` positions.
@@ -43,7 +43,8 @@ request::RowsTensor cut_rows(const model::TensorSpec& input, const SentInput& se
     std::vector<std::byte> all;
     for (std::uint32_t row = 0; row < static_cast<std::uint32_t>(dims[0]); ++row) {
       cut.offsets.push_back(all.size());
-      const auto kept = tensor::reshape_strings({sent.values.row(row), sent.shape.dims().subspan(1)}, row_dims);
+      const auto kept =
+          tensor::reshape_strings({sent.values.row(row), sent.shape.dims().subspan(1)}, row_dims);
       TONNAGE_CHECK(kept.has_value(), "strings were proven when they were read");
       all.insert(all.end(), kept->begin(), kept->end());
     }
@@ -62,7 +63,8 @@ request::RowsTensor cut_rows(const model::TensorSpec& input, const SentInput& se
 }
 
 // The one length of all inputs with a free dim; 0 where there is none.
-Result<std::uint64_t> common_length(const model::ModelSpec& spec, const std::vector<std::optional<SentInput>>& sent) {
+Result<std::uint64_t> common_length(const model::ModelSpec& spec,
+                                    const std::vector<std::optional<SentInput>>& sent) {
   std::optional<std::uint64_t> length;
   std::string_view first;
   for (std::size_t i = 0; i < sent.size(); ++i) {
@@ -79,7 +81,8 @@ Result<std::uint64_t> common_length(const model::ModelSpec& spec, const std::vec
   return length.value_or(0);
 }
 
-Result<std::uint32_t> common_rows(const model::ModelSpec& spec, const std::vector<std::optional<SentInput>>& sent) {
+Result<std::uint32_t> common_rows(const model::ModelSpec& spec,
+                                  const std::vector<std::optional<SentInput>>& sent) {
   std::optional<std::int64_t> rows;
   std::string_view first;
   for (std::size_t i = 0; i < sent.size(); ++i) {
@@ -89,8 +92,8 @@ Result<std::uint32_t> common_rows(const model::ModelSpec& spec, const std::vecto
     }
     const std::int64_t own = sent[i]->shape.dim(0);
     if (rows && *rows != own) {
-      return invalid("rows_differ", fmt::format("input '{}' has {} rows, input '{}' has {}", spec.inputs[i].name, own,
-                                                first, *rows));
+      return invalid("rows_differ", fmt::format("input '{}' has {} rows, input '{}' has {}",
+                                                spec.inputs[i].name, own, first, *rows));
     }
     rows = own;
     first = spec.inputs[i].name;
@@ -102,9 +105,8 @@ Result<std::uint32_t> common_rows(const model::ModelSpec& spec, const std::vecto
 template <typename T>
 std::optional<std::size_t> first_outside(ByteView bytes, const model::ValueRange& range) {
   const auto values = as_elements<T>(bytes);
-  const auto found = std::ranges::find_if(values, [&](T value) {
-    return std::cmp_less(value, range.min) || std::cmp_greater(value, range.max);
-  });
+  const auto found = std::ranges::find_if(
+      values, [&](T value) { return std::cmp_less(value, range.min) || std::cmp_greater(value, range.max); });
   if (found == values.end()) return std::nullopt;
   return static_cast<std::size_t>(found - values.begin());
 }
@@ -137,13 +139,14 @@ Status check_row_count(const model::ModelSpec& spec, std::uint64_t rows) {
 
 Status check_length(const model::ModelSpec& spec, const model::TensorSpec& input, std::uint64_t length) {
   if (length == 0) {
-    return invalid("zero_length", fmt::format("input '{}': length 0; rows of this model have at least one position",
-                                              input.name));
+    return invalid(
+        "zero_length",
+        fmt::format("input '{}': length 0; rows of this model have at least one position", input.name));
   }
   if (length > spec.max_length && spec.too_long == model::TooLong::kRefuse) {
     return {Code::kTooLarge, "too_long",
-            fmt::format("input '{}': length {}; the model '{}' takes at most {}", input.name, length, spec.name,
-                        spec.max_length)};
+            fmt::format("input '{}': length {}; the model '{}' takes at most {}", input.name, length,
+                        spec.name, spec.max_length)};
   }
   return Status::ok();
 }
@@ -179,13 +182,15 @@ Status check_ranges(const model::ModelSpec& spec, const request::Request& reques
     while (begin + values.row(row).size() <= *at * element) begin += values.row(row++).size();
     std::string value;
     append_element(value, input.type, values.data.view(), *at);
-    return invalid("value_range", fmt::format("input '{}', row {}, position {}: {} is outside {} to {}", input.name, row,
-                                              *at - begin / element, value, input.range->min, input.range->max));
+    return invalid("value_range",
+                   fmt::format("input '{}', row {}, position {}: {} is outside {} to {}", input.name, row,
+                               *at - begin / element, value, input.range->min, input.range->max));
   }
   return Status::ok();
 }
 
-Status settle(const model::ModelSpec& spec, std::vector<std::optional<SentInput>> sent, request::Request& request) {
+Status settle(const model::ModelSpec& spec, std::vector<std::optional<SentInput>> sent,
+              request::Request& request) {
   TONNAGE_ASSIGN(request.rows, common_rows(spec, sent));
   TONNAGE_ASSIGN(const std::uint64_t length, common_length(spec, sent));
   const bool is_cut = spec.has_length() && length > spec.max_length;
@@ -194,7 +199,8 @@ Status settle(const model::ModelSpec& spec, std::vector<std::optional<SentInput>
   request.inputs.resize(sent.size());
   for (std::size_t i = 0; i < sent.size(); ++i) {
     if (!sent[i]) continue;
-    if (is_cut && spec.inputs[i].has_length()) sent[i]->values = cut_rows(spec.inputs[i], *sent[i], request.length);
+    if (is_cut && spec.inputs[i].has_length())
+      sent[i]->values = cut_rows(spec.inputs[i], *sent[i], request.length);
     request.inputs[i] = std::move(sent[i]->values);
   }
   return check_ranges(spec, request);

@@ -29,6 +29,7 @@ Status check_shape(const model::ModelSpec& spec, const model::TensorSpec& input,
 Status check_row_count(const model::ModelSpec& spec, std::uint64_t rows);
 Status check_length(const model::ModelSpec& spec, const model::TensorSpec& input, std::uint64_t length);
 // Fills rows, length and inputs of `request`; `sent` has one entry per input of the spec.
-Status settle(const model::ModelSpec& spec, std::vector<std::optional<SentInput>> sent, request::Request& request);
+Status settle(const model::ModelSpec& spec, std::vector<std::optional<SentInput>> sent,
+              request::Request& request);
 
 }  // namespace tonnage::codec

@@ -25,7 +25,8 @@ Parsed parse_whole(std::string_view token, MutableByteView out) {
     // "-1" has no beginning that an unsigned type could read, "1.5" stops early.
     double real = 0;
     const auto [real_stop, real_error] = std::from_chars(token.data(), end, real);
-    if (real_error == std::errc::invalid_argument || real_stop != end || real - real != 0) return Parsed::kNotANumber;
+    if (real_error == std::errc::invalid_argument || real_stop != end || real - real != 0)
+      return Parsed::kNotANumber;
     return token.find_first_of(".eE") != std::string_view::npos ? Parsed::kNotWhole : Parsed::kOutOfRange;
   }
   std::memcpy(out.data(), &value, sizeof value);
@@ -92,13 +93,15 @@ class ArrayWalk {
     return invalid(status.reason(), fmt::format("input '{}': {}", head_.name, status.detail()));
   }
   Status wrong_count(std::string_view found) const {
-    return invalid("element_count", fmt::format("input '{}': shape {} has {} elements, its data has {}", head_.name,
-                                                head_.shape.to_string(), head_.shape.elements(), found));
+    return invalid("element_count",
+                   fmt::format("input '{}': shape {} has {} elements, its data has {}", head_.name,
+                               head_.shape.to_string(), head_.shape.elements(), found));
   }
   Status wrong_nesting() const {
-    return invalid("element_count", fmt::format("input '{}': its data is nested otherwise than shape {}; nest it as "
-                                                "the shape says or send it flat",
-                                                head_.name, head_.shape.to_string()));
+    return invalid("element_count",
+                   fmt::format("input '{}': its data is nested otherwise than shape {}; nest it as "
+                               "the shape says or send it flat",
+                               head_.name, head_.shape.to_string()));
   }
 
   JsonReader& reader_;
@@ -111,8 +114,8 @@ class ArrayWalk {
 
 Status at_element(const TensorHead& head, std::uint64_t index, const Status& status) {
   const std::uint64_t row_elements = head.shape.elements() / static_cast<std::uint64_t>(head.shape.dim(0));
-  return invalid(status.reason(), fmt::format("input '{}', row {}, position {}: {}", head.name, index / row_elements,
-                                              index % row_elements, status.detail()));
+  return invalid(status.reason(), fmt::format("input '{}', row {}, position {}: {}", head.name,
+                                              index / row_elements, index % row_elements, status.detail()));
 }
 
 Result<request::RowsTensor> read_strings(JsonReader& reader, const TensorHead& head) {
@@ -123,7 +126,8 @@ Result<request::RowsTensor> read_strings(JsonReader& reader, const TensorHead& h
   TONNAGE_TRY(ArrayWalk(reader, head).run([&](std::uint64_t index) {
     if (index % row_elements == 0) tensor.offsets.push_back(bytes.size());
     std::string_view text;
-    if (reader.peek() != JsonKind::kString) return at_element(head, index, invalid("bad_value", "a string is expected"));
+    if (reader.peek() != JsonKind::kString)
+      return at_element(head, index, invalid("bad_value", "a string is expected"));
     if (!reader.read_string(text)) return reader.status();
     tensor::append_string(bytes, text);
     return Status::ok();
@@ -144,16 +148,16 @@ Result<request::RowsTensor> copy_strings(ByteView bytes, const TensorHead& head)
     tensor.offsets.push_back(used);
     const auto size = tensor::strings_size(bytes.subspan(used), row_elements);
     if (!size) {
-      return invalid("element_count", fmt::format("input '{}': {} bytes end within the {} strings of shape {}",
-                                                  head.name, bytes.size(), head.shape.elements(),
-                                                  head.shape.to_string()));
+      return invalid("element_count",
+                     fmt::format("input '{}': {} bytes end within the {} strings of shape {}", head.name,
+                                 bytes.size(), head.shape.elements(), head.shape.to_string()));
     }
     used += *size;
   }
   if (used != bytes.size()) {
-    return invalid("element_count", fmt::format("input '{}': {} bytes are left behind the {} strings of shape {}",
-                                                head.name, bytes.size() - used, head.shape.elements(),
-                                                head.shape.to_string()));
+    return invalid("element_count",
+                   fmt::format("input '{}': {} bytes are left behind the {} strings of shape {}", head.name,
+                               bytes.size() - used, head.shape.elements(), head.shape.to_string()));
   }
   tensor.offsets.push_back(used);
   tensor.data = tensor::Buffer(bytes.size());
@@ -182,7 +186,8 @@ Parsed parse_number(DataType type, std::string_view token, MutableByteView out) 
 std::string describe(Parsed why, DataType type, std::string_view token) {
   const std::string_view shown = token.substr(0, 40);
   switch (why) {
-    case Parsed::kNotWhole: return fmt::format("'{}' is not a whole number, {} is wanted", shown, tensor::datatype_name(type));
+    case Parsed::kNotWhole:
+      return fmt::format("'{}' is not a whole number, {} is wanted", shown, tensor::datatype_name(type));
     case Parsed::kOutOfRange: return fmt::format("'{}' is outside {}", shown, tensor::datatype_name(type));
     default: return fmt::format("'{}' is not a number", shown);
   }
@@ -198,7 +203,8 @@ Status read_element(JsonReader& reader, DataType type, MutableByteView out) {
   }
   if (!reader.is_ok()) return reader.status();
   if (kind != JsonKind::kNumber) {
-    return invalid("bad_value", type == DataType::kBool ? "true or false is expected" : "a number is expected");
+    return invalid("bad_value",
+                   type == DataType::kBool ? "true or false is expected" : "a number is expected");
   }
   JsonNumber number;
   if (!reader.read_number(number)) return reader.status();
@@ -218,8 +224,9 @@ Result<request::RowsTensor> read_tensor(JsonReader& reader, const TensorHead& he
   }
   // The shortest element is one character and a comma.
   if (head.shape.elements() > reader.remaining() / 2 + 1) {
-    return invalid("element_count", fmt::format("input '{}': shape {} has {} elements, more than the body can hold",
-                                                head.name, head.shape.to_string(), head.shape.elements()));
+    return invalid("element_count",
+                   fmt::format("input '{}': shape {} has {} elements, more than the body can hold", head.name,
+                               head.shape.to_string(), head.shape.elements()));
   }
   if (head.type == DataType::kBytes) return read_strings(reader, head);
   request::RowsTensor tensor;
@@ -238,13 +245,14 @@ Result<request::RowsTensor> copy_tensor(ByteView bytes, const TensorHead& head) 
   if (head.type == DataType::kBytes) return copy_strings(bytes, head);
   const Bytes wanted = head.shape.bytes_of(head.type);
   if (wanted.count() != bytes.size()) {
-    return invalid("element_count", fmt::format("input '{}': {} bytes were sent, shape {} of {} takes {}", head.name,
-                                                bytes.size(), head.shape.to_string(),
+    return invalid("element_count", fmt::format("input '{}': {} bytes were sent, shape {} of {} takes {}",
+                                                head.name, bytes.size(), head.shape.to_string(),
                                                 tensor::datatype_name(head.type), wanted.count()));
   }
   if (head.type == DataType::kBool) {
     for (std::size_t i = 0; i < bytes.size(); ++i) {
-      if (bytes[i] > std::byte{1}) return at_element(head, i, invalid("bad_value", "a BOOL is one byte, 0 or 1"));
+      if (bytes[i] > std::byte{1})
+        return at_element(head, i, invalid("bad_value", "a BOOL is one byte, 0 or 1"));
     }
   }
   request::RowsTensor tensor;

@@ -86,8 +86,9 @@ Result<OutputTensor> Assembly::join(std::size_t output) {
   for (std::size_t row = 1; row < rows; ++row) {
     const Slot& slot = slot_of(row);
     if (slot.type != first.type || slot.shape.rank() != first.shape.rank()) {
-      return internal("bad_output", fmt::format("output '{}' has another type or rank in row {} than in row 0",
-                                                names_[output], row));
+      return internal(
+          "bad_output",
+          fmt::format("output '{}' has another type or rank in row {} than in row 0", names_[output], row));
     }
     for (std::size_t i = 0; i < dims.size(); ++i) dims[i] = std::max(dims[i], slot.shape.dim(i));
     largest = std::max(largest, slot.shape.elements());
@@ -119,7 +120,8 @@ tensor::Buffer Assembly::join_elements(std::size_t output, std::span<const std::
     const Slot& slot = slots_[row * names_.size() + output];
     const MutableByteView target = all.mutable_view().subspan(row * row_bytes, row_bytes);
     if (slot.data.size() < row_bytes) std::ranges::fill(target, std::byte{0});
-    tensor::copy_block({slot.data.view(), slot.shape.dims()}, {target, dims}, tensor::element_size(slot.type));
+    tensor::copy_block({slot.data.view(), slot.shape.dims()}, {target, dims},
+                       tensor::element_size(slot.type));
   }
   return all;
 }

@@ -21,7 +21,9 @@ RowOutput floats(std::vector<std::int64_t> dims, std::span<const float> values) 
   return {DataType::kFp32, shape(std::move(dims)), std::as_bytes(values)};
 }
 
-void put(Assembly& assembly, std::uint32_t row, RowOutput output) { assembly.put(row, std::span(&output, 1)); }
+void put(Assembly& assembly, std::uint32_t row, RowOutput output) {
+  assembly.put(row, std::span(&output, 1));
+}
 
 std::vector<float> values_of(const OutputTensor& output) {
   const auto elements = as_elements<float>(output.data.view());
@@ -135,7 +137,8 @@ TEST(Assembly, RefusesOutputsThatDoNotFillTheirShape) {
 
 TEST(Assembly, RefusesRowsWhoseTypesOrRanksDiffer) {
   const std::array<float, 2> two = {1, 2};
-  const std::vector<RowOutput> others = {floats({2, 1}, two), {DataType::kInt32, shape({2}), std::as_bytes(std::span(two))}};
+  const std::vector<RowOutput> others = {floats({2, 1}, two),
+                                         {DataType::kInt32, shape({2}), std::as_bytes(std::span(two))}};
   for (const RowOutput& other : others) {
     Assembly assembly(2, {"scores"});
     put(assembly, 0, floats({2}, two));

@@ -57,18 +57,18 @@ struct Answer {
 
 struct Request {
   model::ModelHandle model;
-  std::string id;                      // the client's own, echoed
+  std::string id;  // the client's own, echoed
   std::uint32_t rows = 0;
   std::uint32_t length = 0;            // of every row, when `lengths` is empty
   std::vector<std::uint32_t> lengths;  // one per row
   // Index = index of the input in the spec; a generated mask that the client did not send is empty.
   std::vector<std::optional<RowsTensor>> inputs;
-  std::uint8_t priority = 0;           // 0 = default, 1 = highest
+  std::uint8_t priority = 0;  // 0 = default, 1 = highest
   std::uint32_t truncated_rows = 0;
   TimePoint arrived{};
   TimePoint deadline = kNever;
   memory::Charge envelope;
-  std::optional<Assembly> assembly;    // made at admission
+  std::optional<Assembly> assembly;  // made at admission
   Completion<Answer> completion;
 
   std::uint32_t row_length(std::uint32_t row) const { return lengths.empty() ? length : lengths[row]; }

@@ -19,7 +19,8 @@ std::size_t product(Dims dims) {
 }
 
 // The naive definition: element by element, index by index.
-std::vector<std::uint8_t> copied_by_index(const std::vector<std::uint8_t>& from, Dims from_dims, Dims to_dims) {
+std::vector<std::uint8_t> copied_by_index(const std::vector<std::uint8_t>& from, Dims from_dims,
+                                          Dims to_dims) {
   std::vector<std::uint8_t> to(product(to_dims), 0xee);
   std::vector<std::size_t> index(from_dims.size());
   for (std::size_t flat = 0; flat < from.size(); ++flat) {
@@ -52,7 +53,8 @@ TEST(Block, CopiesTheCommonBoxForAnyDims) {
     std::vector<std::uint8_t> from(product(from_dims));
     for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::uint8_t>(i);
     std::vector<std::uint8_t> to(product(to_dims), 0xee);
-    copy_block({std::as_bytes(std::span(from)), from_dims}, {std::as_writable_bytes(std::span(to)), to_dims}, 1);
+    copy_block({std::as_bytes(std::span(from)), from_dims}, {std::as_writable_bytes(std::span(to)), to_dims},
+               1);
     ASSERT_EQ(copied_by_index(from, from_dims, to_dims), to) << "round " << round;
   }
 }
@@ -85,7 +87,8 @@ TEST(Strings, AreTakenOneByOneAndNeverBeyondTheEnd) {
 TEST(Strings, ALengthNearTheTopOf32BitsIsNotBelieved) {
   const std::vector<std::byte> bytes(8, std::byte{0xff});
   EXPECT_FALSE(strings_size(bytes, 1).has_value());
-  EXPECT_FALSE(reshape_strings({bytes, std::vector<std::int64_t>{1LL << 40}}, std::vector<std::int64_t>{1}).has_value());
+  EXPECT_FALSE(reshape_strings({bytes, std::vector<std::int64_t>{1LL << 40}}, std::vector<std::int64_t>{1})
+                   .has_value());
 }
 
 TEST(Strings, ReshapedPadWithEmptyAndCut) {

@@ -11,7 +11,8 @@
 
 namespace tonnage::testkit {
 
-inline model::TensorSpec tensor_spec(std::string name, tensor::DataType type, std::vector<std::int64_t> dims) {
+inline model::TensorSpec tensor_spec(std::string name, tensor::DataType type,
+                                     std::vector<std::int64_t> dims) {
   model::TensorSpec spec;
   spec.name = std::move(name);
   spec.type = type;

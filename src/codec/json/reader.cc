@@ -43,7 +43,8 @@ JsonReader::JsonReader(std::string_view text) : text_(text) {
 
 bool JsonReader::fail(std::string_view expected) {
   if (status_.is_ok()) {
-    status_ = invalid("bad_json", fmt::format("the JSON text is malformed at byte {}: {} is expected", at_, expected));
+    status_ = invalid("bad_json",
+                      fmt::format("the JSON text is malformed at byte {}: {} is expected", at_, expected));
   }
   return false;
 }

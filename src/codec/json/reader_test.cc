@@ -19,26 +19,30 @@ Status read_all(std::string_view text) {
 }
 
 TEST(JsonReader, AcceptsWhatRfc8259Accepts) {
-  for (const char* text :
-       {"{}", "[]", " [ ] ", "null", "true", "\"\"", "0", "-0", "-0.0", "1e3", "1E+3", "10.5e-2", "[1,[2,{\"a\":[]}]]",
-        "{\"a\":1,\"a\":2}", "\"\\u00e9\\ud83d\\ude00\\n\\/\"", "[\n\t1 ,\r 2]", "\"\xc3\xa9\""}) {
+  for (const char* text : {"{}", "[]", " [ ] ", "null", "true", "\"\"", "0", "-0", "-0.0", "1e3", "1E+3",
+                           "10.5e-2", "[1,[2,{\"a\":[]}]]", "{\"a\":1,\"a\":2}",
+                           "\"\\u00e9\\ud83d\\ude00\\n\\/\"", "[\n\t1 ,\r 2]", "\"\xc3\xa9\""}) {
     EXPECT_TRUE(read_all(text).is_ok()) << text << ": " << read_all(text).detail();
   }
 }
 
 TEST(JsonReader, RefusesWhatRfc8259Refuses) {
   for (const char* text :
-       {"", " ", "{", "[", "}", "[1,]", "[,1]", "[1 2]", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{a:1}", "{1:1}", "01", "-",
-        "-01", "1.", ".5", "1e", "1e+", "+1", "0x1", "NaN", "Infinity", "-Infinity", "nul", "tru", "truefalse", "\"",
-        "\"\\\"", "\"\\x\"", "\"\\u12\"", "\"\\ud800\"", "\"\\udc00\"", "\"\\ud800\\u0041\"", "\"\t\"", "[1]]", "1 2",
-        "[1}", "{\"a\":1]", "\"\xc3\"", "\xff", "'a'", "// a\n1", "[1e5.]"}) {
+       {"",       " ",       "{",        "[",          "}",           "[1,]",        "[,1]",
+        "[1 2]",  "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{a:1}",       "{1:1}",       "01",
+        "-",      "-01",     "1.",       ".5",         "1e",          "1e+",         "+1",
+        "0x1",    "NaN",     "Infinity", "-Infinity",  "nul",         "tru",         "truefalse",
+        "\"",     "\"\\\"",  "\"\\x\"",  "\"\\u12\"",  "\"\\ud800\"", "\"\\udc00\"", "\"\\ud800\\u0041\"",
+        "\"\t\"", "[1]]",    "1 2",      "[1}",        "{\"a\":1]",   "\"\xc3\"",    "\xff",
+        "'a'",    "// a\n1", "[1e5.]"}) {
     EXPECT_EQ("bad_json", read_all(text).reason()) << text;
   }
 }
 
 TEST(JsonReader, CountsDepthAndDoesNotRecurse) {
   const auto nested = [](int depth) {
-    return std::string(static_cast<std::size_t>(depth), '[') + std::string(static_cast<std::size_t>(depth), ']');
+    return std::string(static_cast<std::size_t>(depth), '[') +
+           std::string(static_cast<std::size_t>(depth), ']');
   };
   EXPECT_TRUE(read_all(nested(64)).is_ok());
   EXPECT_EQ("json_depth", read_all(nested(65)).reason());

@@ -17,7 +17,9 @@ using testkit::strings_of;
 using testkit::tensor_spec;
 using testkit::values_of;
 
-std::string raw(const std::vector<float>& values) { return std::string(as_text(std::as_bytes(std::span(values)))); }
+std::string raw(const std::vector<float>& values) {
+  return std::string(as_text(std::as_bytes(std::span(values))));
+}
 std::string raw(const std::vector<std::string>& texts) {
   std::vector<std::byte> bytes;
   for (const std::string& text : texts) tensor::append_string(bytes, text);
@@ -25,11 +27,13 @@ std::string raw(const std::vector<std::string>& texts) {
 }
 
 model::ModelSpec two_inputs() {
-  return testkit::model_spec("two", {tensor_spec("a", DataType::kFp32, {-1, 2}), tensor_spec("b", DataType::kBytes, {-1, 1})},
-                             {tensor_spec("y", DataType::kFp32, {-1, 2})});
+  return testkit::model_spec(
+      "two", {tensor_spec("a", DataType::kFp32, {-1, 2}), tensor_spec("b", DataType::kBytes, {-1, 1})},
+      {tensor_spec("y", DataType::kFp32, {-1, 2})});
 }
 
-std::string entry(const std::string& name, const std::string& type, const std::string& shape, std::size_t size) {
+std::string entry(const std::string& name, const std::string& type, const std::string& shape,
+                  std::size_t size) {
   return R"({"name":")" + name + R"(","datatype":")" + type + R"(","shape":)" + shape +
          R"(,"parameters":{"binary_data_size":)" + std::to_string(size) + "}}";
 }
@@ -44,8 +48,10 @@ Result<Decoded> decode(const model::ModelSpec& spec, const std::string& entries,
 TEST(V2Binary, TensorsFollowInTheOrderOfTheList) {
   const std::string strings = raw(std::vector<std::string>{"one", "three"});
   const std::string floats = raw(std::vector<float>{1, 2, 3, 4});
-  const auto decoded = decode(two_inputs(), entry("b", "BYTES", "[2,1]", strings.size()) + "," +
-                                                entry("a", "FP32", "[2,2]", floats.size()), strings + floats);
+  const auto decoded =
+      decode(two_inputs(),
+             entry("b", "BYTES", "[2,1]", strings.size()) + "," + entry("a", "FP32", "[2,2]", floats.size()),
+             strings + floats);
   ASSERT_TRUE(decoded.is_ok()) << decoded.status().to_string();
   const auto& inputs = decoded.value().request.inputs;
   EXPECT_EQ((std::vector<float>{1, 2, 3, 4}), values_of<float>(inputs[0]->data.view()));
@@ -55,8 +61,10 @@ TEST(V2Binary, TensorsFollowInTheOrderOfTheList) {
 
 TEST(V2Binary, JsonAndBinaryInputsMayBeMixed) {
   const std::string floats = raw(std::vector<float>{1, 2});
-  const auto decoded = decode(two_inputs(), R"({"name":"b","datatype":"BYTES","shape":[1,1],"data":["x"]},)" +
-                                                entry("a", "FP32", "[1,2]", 8), floats);
+  const auto decoded = decode(
+      two_inputs(),
+      R"({"name":"b","datatype":"BYTES","shape":[1,1],"data":["x"]},)" + entry("a", "FP32", "[1,2]", 8),
+      floats);
   ASSERT_TRUE(decoded.is_ok()) << decoded.status().to_string();
 }
 
@@ -73,14 +81,16 @@ TEST(V2Binary, RefusesSizesThatDoNotFit) {
       {entry("a", "FP32", "[1,2]", 7), floats.substr(0, 7), "element_count"},
       {entry("a", "FP32", "[2,2]", 8), floats, "element_count"},
       {entry("a", "FP32", "[1,2]", ~0ULL), floats, "too_few_bytes"},
-      {R"({"name":"a","datatype":"FP32","shape":[1,2],"parameters":{"binary_data_size":-8}})", floats, "bad_parameter"},
-      {R"({"name":"a","datatype":"FP32","shape":[1,2],"data":[1,2],"parameters":{"binary_data_size":8}})", floats,
-       "two_sources"},
-      {R"({"parameters":{"binary_data_size":8},"name":"a","datatype":"FP32","shape":[1,2],"data":[1,2]})", floats,
-       "two_sources"},
+      {R"({"name":"a","datatype":"FP32","shape":[1,2],"parameters":{"binary_data_size":-8}})", floats,
+       "bad_parameter"},
+      {R"({"name":"a","datatype":"FP32","shape":[1,2],"data":[1,2],"parameters":{"binary_data_size":8}})",
+       floats, "two_sources"},
+      {R"({"parameters":{"binary_data_size":8},"name":"a","datatype":"FP32","shape":[1,2],"data":[1,2]})",
+       floats, "two_sources"},
       {R"({"name":"a","datatype":"FP32","shape":[1,2],"data":[1,2]})", floats, "leftover_bytes"},
   };
-  for (const auto& c : cases) EXPECT_EQ(c.reason, decode(spec, c.entries, c.tail).status().reason()) << c.entries;
+  for (const auto& c : cases)
+    EXPECT_EQ(c.reason, decode(spec, c.entries, c.tail).status().reason()) << c.entries;
 }
 
 TEST(V2Binary, StringsFillTheirBytesExactly) {
@@ -90,21 +100,25 @@ TEST(V2Binary, StringsFillTheirBytesExactly) {
   EXPECT_EQ("element_count", decode(spec, entry("b", "BYTES", "[1]", two.size()), two).status().reason());
   EXPECT_EQ("element_count", decode(spec, entry("b", "BYTES", "[3]", two.size()), two).status().reason());
   EXPECT_EQ("element_count", decode(spec, entry("b", "BYTES", "[59]", two.size()), two).status().reason());
-  const std::string lying = "\xff\xff\xff\xff" "abc";
+  const std::string lying =
+      "\xff\xff\xff\xff"
+      "abc";
   EXPECT_EQ("element_count", decode(spec, entry("b", "BYTES", "[1]", lying.size()), lying).status().reason());
 }
 
 TEST(V2Binary, ABoolIsZeroOrOne) {
   const auto spec = testkit::model_spec("m", {tensor_spec("b", DataType::kBool, {-1, 2})}, {});
   EXPECT_TRUE(decode(spec, entry("b", "BOOL", "[1,2]", 2), std::string("\0\1", 2)).is_ok());
-  EXPECT_EQ("bad_value", decode(spec, entry("b", "BOOL", "[1,2]", 2), std::string("\0\2", 2)).status().reason());
+  EXPECT_EQ("bad_value",
+            decode(spec, entry("b", "BOOL", "[1,2]", 2), std::string("\0\2", 2)).status().reason());
 }
 
 TEST(V2Binary, TheHeaderIsANumberWithinTheBody) {
   EXPECT_EQ(17U, parse_json_length("17", 20).value().value());
   EXPECT_EQ(20U, parse_json_length("20", 20).value().value());
   EXPECT_EQ(0U, parse_json_length("0", 20).value().value());
-  for (const char* header : {"21", "99999999999", "99999999999999999999999999", "-1", "abc", "", " 1", "1 ", "+1", "1e1", "0x1"}) {
+  for (const char* header :
+       {"21", "99999999999", "99999999999999999999999999", "-1", "abc", "", " 1", "1 ", "+1", "1e1", "0x1"}) {
     EXPECT_EQ("json_length", parse_json_length(header, 20).status().reason()) << header;
   }
 }

@@ -41,7 +41,8 @@ class Decoder {
   Result<Decoded> run() {
     TONNAGE_TRY(read_root());
     if (!rest_.empty()) {
-      return invalid("leftover_bytes", fmt::format("{} bytes are left behind the last binary tensor", rest_.size()));
+      return invalid("leftover_bytes",
+                     fmt::format("{} bytes are left behind the last binary tensor", rest_.size()));
     }
     TONNAGE_TRY(finish_outputs());
     TONNAGE_TRY(finish_inputs());
@@ -115,7 +116,8 @@ class Decoder {
 
   Status read_input_key(Entry& entry, std::string_view key) {
     static constexpr std::string_view kKeys[] = {"name", "shape", "datatype", "parameters", "data"};
-    const auto which = static_cast<unsigned>(std::find(std::begin(kKeys), std::end(kKeys), key) - std::begin(kKeys));
+    const auto which =
+        static_cast<unsigned>(std::find(std::begin(kKeys), std::end(kKeys), key) - std::begin(kKeys));
     if (which == std::size(kKeys)) return reader_.skip_value() ? Status::ok() : reader_.status();
     // A second shape or a second data would be checked against another first one.
     if ((entry.keys_seen & (1U << which)) != 0) return duplicate_key(kKeys[which]);
@@ -138,20 +140,23 @@ class Decoder {
   }
 
   Status read_shape(Entry& entry) {
-    if (reader_.peek() != JsonKind::kArray) return in_input(entry, wrong_kind("shape", "a list of whole numbers"));
+    if (reader_.peek() != JsonKind::kArray)
+      return in_input(entry, wrong_kind("shape", "a list of whole numbers"));
     (void)reader_.enter_array();
     std::array<std::int64_t, tensor::kMaxRank + 1> dims{};
     std::size_t rank = 0;
     while (reader_.next_element()) {
       if (rank == dims.size()) break;
-      if (reader_.peek() != JsonKind::kNumber) return in_input(entry, wrong_kind("shape", "a list of whole numbers"));
+      if (reader_.peek() != JsonKind::kNumber)
+        return in_input(entry, wrong_kind("shape", "a list of whole numbers"));
       JsonNumber number;
       if (!reader_.read_number(number)) return reader_.status();
       const char* const end = number.text.data() + number.text.size();
       const auto [stop, error] = std::from_chars(number.text.data(), end, dims.at(rank));
       if (error != std::errc() || stop != end) {
-        return in_input(entry, invalid("bad_dim", fmt::format("dim {} is {}; a dim is a whole number, 0 or more", rank,
-                                                              number.text.substr(0, 40))));
+        return in_input(
+            entry, invalid("bad_dim", fmt::format("dim {} is {}; a dim is a whole number, 0 or more", rank,
+                                                  number.text.substr(0, 40))));
       }
       ++rank;
     }
@@ -179,20 +184,23 @@ class Decoder {
       entry.index = kTextInput;
       if (has_text_) return invalid("duplicate_input", fmt::format("input '{}' is there twice", entry.name));
       TONNAGE_TRY(check_type(entry, text_input()));
-      if (entry.shape->rank() == 1) return check_row_count(spec_, static_cast<std::uint64_t>(entry.shape->dim(0)));
+      if (entry.shape->rank() == 1)
+        return check_row_count(spec_, static_cast<std::uint64_t>(entry.shape->dim(0)));
       return check_shape(spec_, text_input(), *entry.shape);
     }
     entry.index = spec_.find_input(entry.name);
     if (!entry.index) return unknown_input(entry.name);
-    if (sent_[*entry.index]) return invalid("duplicate_input", fmt::format("input '{}' is there twice", entry.name));
+    if (sent_[*entry.index])
+      return invalid("duplicate_input", fmt::format("input '{}' is there twice", entry.name));
     TONNAGE_TRY(check_type(entry, spec_.inputs[*entry.index]));
     return check_shape(spec_, spec_.inputs[*entry.index], *entry.shape);
   }
 
   static Status check_type(const Entry& entry, const model::TensorSpec& input) {
     if (*entry.type == input.type) return Status::ok();
-    return invalid("wrong_datatype", fmt::format("input '{}' is sent as {}, the model takes {}", entry.name,
-                                                 tensor::datatype_name(*entry.type), tensor::datatype_name(input.type)));
+    return invalid("wrong_datatype",
+                   fmt::format("input '{}' is sent as {}, the model takes {}", entry.name,
+                               tensor::datatype_name(*entry.type), tensor::datatype_name(input.type)));
   }
 
   Status read_values(Entry& entry) {
@@ -205,8 +213,9 @@ class Decoder {
   Status take_binary(Entry& entry) {
     const std::uint64_t size = *entry.parameters.binary_size;
     if (size > rest_.size()) {
-      return invalid("too_few_bytes", fmt::format("input '{}' has binary_data_size {}, {} bytes are left in the body",
-                                                  entry.name, size, rest_.size()));
+      return invalid("too_few_bytes",
+                     fmt::format("input '{}' has binary_data_size {}, {} bytes are left in the body",
+                                 entry.name, size, rest_.size()));
     }
     const TensorHead head{entry.name, *entry.type, *entry.shape};
     TONNAGE_ASSIGN(entry.values, copy_tensor(rest_.first(size), head));
@@ -266,8 +275,8 @@ class Decoder {
     std::vector<std::string_view> known;
     if (spec_.tokenizer) known.push_back(text_input().name);
     for (const model::TensorSpec& input : spec_.inputs) known.push_back(input.name);
-    return invalid("unknown_input", fmt::format("input '{}' is unknown; the model '{}' takes {}", name.substr(0, 64),
-                                                spec_.name, fmt::join(known, ", ")));
+    return invalid("unknown_input", fmt::format("input '{}' is unknown; the model '{}' takes {}",
+                                                name.substr(0, 64), spec_.name, fmt::join(known, ", ")));
   }
   static Status wrong_kind(std::string_view name, std::string_view wanted) {
     return invalid("bad_request", fmt::format("'{}' must be {}", name, wanted));
@@ -305,8 +314,9 @@ Result<tensor::Shape> raw_shape(const model::TensorSpec& input, std::size_t byte
     unit *= input.dims[i] < 0 ? 1 : static_cast<std::uint64_t>(input.dims[i]);
   }
   if (free_dims > 1 || unit == 0 || bytes % unit != 0) {
-    return invalid("bad_shape", fmt::format("{} raw bytes do not give input '{}' a shape; it takes multiples of {}",
-                                            bytes, input.name, unit));
+    return invalid("bad_shape",
+                   fmt::format("{} raw bytes do not give input '{}' a shape; it takes multiples of {}", bytes,
+                               input.name, unit));
   }
   std::vector<std::int64_t> dims = input.dims;
   const auto open = static_cast<std::int64_t>(bytes / unit);
@@ -328,7 +338,9 @@ Result<Decoded> decode_raw(const model::ModelSpec& spec, std::string_view body) 
   std::optional<std::size_t> only;
   for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
     if (spec.inputs[i].source == model::InputSource::kMask) continue;
-    if (only) return invalid("raw_request", fmt::format("the model '{}' has several inputs, a raw body carries one", spec.name));
+    if (only)
+      return invalid("raw_request",
+                     fmt::format("the model '{}' has several inputs, a raw body carries one", spec.name));
     only = i;
   }
   if (!only) return invalid("raw_request", fmt::format("the model '{}' has no input", spec.name));
@@ -358,8 +370,9 @@ Result<std::optional<std::size_t>> parse_json_length(std::string_view header, st
   const char* const end = header.data() + header.size();
   const auto [stop, error] = std::from_chars(header.data(), end, length);
   if (error == std::errc::invalid_argument || stop != end) {
-    return invalid("json_length", fmt::format("Inference-Header-Content-Length is '{}', not a number of bytes",
-                                              header.substr(0, 40)));
+    return invalid(
+        "json_length",
+        fmt::format("Inference-Header-Content-Length is '{}', not a number of bytes", header.substr(0, 40)));
   }
   if (error != std::errc() || length > body_bytes) {
     return invalid("json_length", fmt::format("Inference-Header-Content-Length is {}, the body has {} bytes",
@@ -368,7 +381,8 @@ Result<std::optional<std::size_t>> parse_json_length(std::string_view header, st
   return std::optional<std::size_t>(length);
 }
 
-Result<Decoded> decode_infer(const model::ModelSpec& spec, std::string& body, std::optional<std::size_t> json_length) {
+Result<Decoded> decode_infer(const model::ModelSpec& spec, std::string& body,
+                             std::optional<std::size_t> json_length) {
   if (json_length == std::size_t{0}) return decode_raw(spec, body);
   const std::size_t length = json_length.value_or(body.size());
   if (length > body.size()) return invalid("json_length", "the JSON part is longer than the body");

@@ -38,21 +38,25 @@ Result<Decoded> decode(const model::ModelSpec& spec, std::string body,
 }
 
 std::string x_request(const std::string& shape, const std::string& data, const std::string& type = "FP32") {
-  return R"({"inputs":[{"name":"x","shape":)" + shape + R"(,"datatype":")" + type + R"(","data":)" + data + "}]}";
+  return R"({"inputs":[{"name":"x","shape":)" + shape + R"(,"datatype":")" + type + R"(","data":)" + data +
+         "}]}";
 }
 
 TEST(V2Decode, ReadsNestedAndFlatDataAlike) {
-  for (const char* data : {"[1,2,3.5,-4]", "[[1,2],[3.5,-4]]", " [ [1 , 2] , [3.5,-4e0] ] ", "[1,2,[3.5,-4]]"}) {
+  for (const char* data :
+       {"[1,2,3.5,-4]", "[[1,2],[3.5,-4]]", " [ [1 , 2] , [3.5,-4e0] ] ", "[1,2,[3.5,-4]]"}) {
     const auto decoded = decode(echo_spec(), x_request("[2,2]", data));
     ASSERT_TRUE(decoded.is_ok()) << data << decoded.status().to_string();
     EXPECT_EQ(2U, decoded.value().request.rows);
-    EXPECT_EQ((std::vector<float>{1, 2, 3.5, -4}), values_of<float>(decoded.value().request.inputs[0]->data.view()));
+    EXPECT_EQ((std::vector<float>{1, 2, 3.5, -4}),
+              values_of<float>(decoded.value().request.inputs[0]->data.view()));
     EXPECT_EQ(8U, decoded.value().request.inputs[0]->row_bytes);
   }
 }
 
 TEST(V2Decode, TheOrderOfKeysDoesNotMatterAndUnknownKeysAreIgnored) {
-  const auto decoded = decode(echo_spec(), R"({"model_name":"echo","outputs":null,"parameters":{"mine":{"a":[1]}},
+  const auto decoded =
+      decode(echo_spec(), R"({"model_name":"echo","outputs":null,"parameters":{"mine":{"a":[1]}},
     "inputs":[{"data":[1,2],"extra":{"data":[9]},"datatype":"FP32","parameters":{"pd":true},"shape":[1,2],"name":"x"}],
     "id":"42"})");
   ASSERT_TRUE(decoded.is_ok()) << decoded.status().to_string();
@@ -124,8 +128,10 @@ TEST(V2Decode, RefusesBodiesThatAreNotRequests) {
       {R"({"inputs":[{"name":"x","shape":[1,2],"datatype":"INT32","data":[1,2]}]})", "wrong_datatype"},
       {R"({"inputs":[{"name":"z","shape":[1,2],"datatype":"FP32","data":[1,2]}]})", "unknown_input"},
       {R"({"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[1,2]},
-                     {"name":"x","shape":[1,2],"datatype":"FP32","data":[1,2]}]})", "duplicate_input"},
-      {R"({"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[1,2],"shape":[1,9]}]})", "duplicate_key"},
+                     {"name":"x","shape":[1,2],"datatype":"FP32","data":[1,2]}]})",
+       "duplicate_input"},
+      {R"({"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[1,2],"shape":[1,9]}]})",
+       "duplicate_key"},
       {R"({"inputs":[],"inputs":[]})", "duplicate_key"},
       {R"({"id":7,"inputs":[]})", "bad_request"},
       {R"({"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[1,2]}]} x)", "bad_json"},
@@ -133,7 +139,8 @@ TEST(V2Decode, RefusesBodiesThatAreNotRequests) {
        "unknown_output"},
       {R"({"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[1,2]}],"outputs":[{"name":"y"},{"name":"y"}]})",
        "duplicate_output"},
-      {R"({"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[1,2]}],"outputs":[{}]})", "missing_name"},
+      {R"({"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[1,2]}],"outputs":[{}]})",
+       "missing_name"},
   };
   for (const auto& c : cases) EXPECT_EQ(c.reason, decode(echo_spec(), c.body).status().reason()) << c.body;
 }
@@ -143,7 +150,8 @@ TEST(V2Decode, RefusesDeepNestingWhereverItStands) {
   const std::string close(250'000, ']');
   EXPECT_EQ("json_depth", decode(echo_spec(), R"({"unknown":)" + open + close + "}").status().reason());
   EXPECT_EQ("element_count", decode(echo_spec(), x_request("[1,2]", open + close)).status().reason());
-  EXPECT_EQ("json_depth", decode(echo_spec(), R"({"inputs":[{"data":)" + open + close + "}]}").status().reason());
+  EXPECT_EQ("json_depth",
+            decode(echo_spec(), R"({"inputs":[{"data":)" + open + close + "}]}").status().reason());
 }
 
 TEST(V2Decode, IntegersStayInsideTheirDatatype) {
@@ -169,7 +177,8 @@ TEST(V2Decode, IntegersStayInsideTheirDatatype) {
     const std::string name(tensor::datatype_name(c.type));
     const auto good = decode(spec_of(c.type), x_request("[1,2]", c.good, name));
     EXPECT_TRUE(good.is_ok()) << name << good.status().to_string();
-    EXPECT_EQ("bad_value", decode(spec_of(c.type), x_request("[1,2]", c.bad, name)).status().reason()) << name;
+    EXPECT_EQ("bad_value", decode(spec_of(c.type), x_request("[1,2]", c.bad, name)).status().reason())
+        << name;
   }
 }
 
@@ -190,33 +199,39 @@ TEST(V2Decode, ValuesOutsideTheSpecsRangeAreNamedByRowAndPosition) {
   const auto decoded = decode(testkit::encoder_spec(), R"({"inputs":[{"name":"input_ids","shape":[2,3],
     "datatype":"INT64","data":[101,5,102,101,30522,102]}]})");
   EXPECT_EQ("value_range", decoded.status().reason());
-  EXPECT_NE(std::string::npos, decoded.status().detail().find("'input_ids', row 1, position 1: 30522 is outside 0 to 30521"))
+  EXPECT_NE(std::string::npos,
+            decoded.status().detail().find("'input_ids', row 1, position 1: 30522 is outside 0 to 30521"))
       << decoded.status().detail();
 }
 
 std::string ids_request(const std::string& ids_shape, const std::string& ids, const std::string& mask_shape,
                         const std::string& mask) {
   return R"({"inputs":[{"name":"input_ids","shape":)" + ids_shape + R"(,"datatype":"INT64","data":)" + ids +
-         R"(},{"name":"attention_mask","shape":)" + mask_shape + R"(,"datatype":"INT64","data":)" + mask + "}]}";
+         R"(},{"name":"attention_mask","shape":)" + mask_shape + R"(,"datatype":"INT64","data":)" + mask +
+         "}]}";
 }
 
 TEST(V2Decode, AMaskMayBeSentOrLeftToTheServer) {
   const auto with = decode(testkit::encoder_spec(), ids_request("[1,2]", "[5,6]", "[1,2]", "[1,0]"));
   ASSERT_TRUE(with.is_ok());
   EXPECT_TRUE(with.value().request.inputs[1].has_value());
-  const auto without = decode(testkit::encoder_spec(),
-                              R"({"inputs":[{"name":"input_ids","shape":[1,2],"datatype":"INT64","data":[5,6]}]})");
+  const auto without =
+      decode(testkit::encoder_spec(),
+             R"({"inputs":[{"name":"input_ids","shape":[1,2],"datatype":"INT64","data":[5,6]}]})");
   ASSERT_TRUE(without.is_ok());
   EXPECT_FALSE(without.value().request.inputs[1].has_value());
   EXPECT_EQ(2U, without.value().request.length);
 }
 
 TEST(V2Decode, InputsAgreeOnRowsAndLength) {
-  EXPECT_EQ("rows_differ",
-            decode(testkit::encoder_spec(), ids_request("[1,2]", "[5,6]", "[2,2]", "[1,0,1,1]")).status().reason());
-  EXPECT_EQ("lengths_differ",
-            decode(testkit::encoder_spec(), ids_request("[1,2]", "[5,6]", "[1,3]", "[1,0,1]")).status().reason());
-  EXPECT_EQ("zero_length", decode(testkit::encoder_spec(), ids_request("[2,0]", "[]", "[2,0]", "[]")).status().reason());
+  EXPECT_EQ(
+      "rows_differ",
+      decode(testkit::encoder_spec(), ids_request("[1,2]", "[5,6]", "[2,2]", "[1,0,1,1]")).status().reason());
+  EXPECT_EQ(
+      "lengths_differ",
+      decode(testkit::encoder_spec(), ids_request("[1,2]", "[5,6]", "[1,3]", "[1,0,1]")).status().reason());
+  EXPECT_EQ("zero_length",
+            decode(testkit::encoder_spec(), ids_request("[2,0]", "[]", "[2,0]", "[]")).status().reason());
 }
 
 TEST(V2Decode, RowsAndLengthsAboveTheLimitsAreTooLarge) {
@@ -247,8 +262,9 @@ TEST(V2Decode, ATruncatingModelCutsEveryInputWithALength) {
 
 TEST(V2Decode, ATokenizerModelTakesTextOrIds) {
   for (const char* shape : {"[2]", "[2,1]"}) {
-    const auto texts = decode(text_spec(), R"({"inputs":[{"name":"text","datatype":"BYTES","data":["good","b\u00e4d"],"shape":)" +
-                                               std::string(shape) + "}]}");
+    const auto texts = decode(
+        text_spec(), R"({"inputs":[{"name":"text","datatype":"BYTES","data":["good","b\u00e4d"],"shape":)" +
+                         std::string(shape) + "}]}");
     ASSERT_TRUE(texts.is_ok()) << texts.status().to_string();
     EXPECT_EQ((std::vector<std::string>{"good", "bäd"}), texts.value().texts);
     EXPECT_EQ(2U, texts.value().request.rows);
@@ -262,26 +278,35 @@ TEST(V2Decode, ATokenizerModelTakesTextOrIds) {
 TEST(V2Decode, TextAndIdsTogetherOrTextWithoutTokenizerAreRefused) {
   const std::string text = R"({"name":"text","datatype":"BYTES","data":["a"],"shape":[1]})";
   const std::string ids = R"({"name":"input_ids","datatype":"INT64","data":[1],"shape":[1,1]})";
-  EXPECT_EQ("text_and_ids", decode(text_spec(), R"({"inputs":[)" + text + "," + ids + "]}").status().reason());
-  EXPECT_EQ("duplicate_input", decode(text_spec(), R"({"inputs":[)" + text + "," + text + "]}").status().reason());
-  EXPECT_EQ("unknown_input", decode(testkit::encoder_spec(), R"({"inputs":[)" + text + "]}").status().reason());
-  EXPECT_EQ("no_rows", decode(text_spec(), R"({"inputs":[{"name":"text","datatype":"BYTES","data":[],"shape":[0]}]})")
-                           .status().reason());
+  EXPECT_EQ("text_and_ids",
+            decode(text_spec(), R"({"inputs":[)" + text + "," + ids + "]}").status().reason());
+  EXPECT_EQ("duplicate_input",
+            decode(text_spec(), R"({"inputs":[)" + text + "," + text + "]}").status().reason());
+  EXPECT_EQ("unknown_input",
+            decode(testkit::encoder_spec(), R"({"inputs":[)" + text + "]}").status().reason());
+  EXPECT_EQ("no_rows",
+            decode(text_spec(), R"({"inputs":[{"name":"text","datatype":"BYTES","data":[],"shape":[0]}]})")
+                .status()
+                .reason());
 }
 
 std::string with_parameters(const std::string& parameters) {
-  return R"({"parameters":)" + parameters + R"(,"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[1,2]}]})";
+  return R"({"parameters":)" + parameters +
+         R"(,"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[1,2]}]})";
 }
 
 TEST(V2Decode, ReadsRequestParameters) {
-  const auto decoded = decode(echo_spec(), with_parameters(
-      R"({"timeout":1500,"priority":3,"binary_data_output":true,"sequence_id":0,"sequence_start":false,"mine":"x"})"));
+  const auto decoded = decode(
+      echo_spec(),
+      with_parameters(
+          R"({"timeout":1500,"priority":3,"binary_data_output":true,"sequence_id":0,"sequence_start":false,"mine":"x"})"));
   ASSERT_TRUE(decoded.is_ok()) << decoded.status().to_string();
   EXPECT_EQ(Duration(microseconds(1500)), decoded.value().timeout);
   EXPECT_EQ(3, decoded.value().request.priority);
   EXPECT_TRUE(decoded.value().format.binary_by_default);
   EXPECT_FALSE(decode(echo_spec(), with_parameters(R"({"timeout":0})")).value().timeout.has_value());
-  const auto huge = decode(echo_spec(), with_parameters(R"({"timeout":18446744073709551615,"priority":300})"));
+  const auto huge =
+      decode(echo_spec(), with_parameters(R"({"timeout":18446744073709551615,"priority":300})"));
   EXPECT_GT(huge.value().timeout, Duration(seconds(1'000'000)));
   EXPECT_EQ(255, huge.value().request.priority);
 }
@@ -290,9 +315,12 @@ TEST(V2Decode, RefusesBadAndReservedParameters) {
   const struct {
     const char* parameters;
     const char* reason;
-  } cases[] = {{R"({"timeout":-1})", "bad_parameter"},     {R"({"timeout":"5"})", "bad_parameter"},
-               {R"({"priority":1.5})", "bad_parameter"},   {R"({"binary_data_output":1})", "bad_parameter"},
-               {R"({"triton_x":1})", "reserved_parameter"}, {R"({"sequence_id":7})", "sequences"},
+  } cases[] = {{R"({"timeout":-1})", "bad_parameter"},
+               {R"({"timeout":"5"})", "bad_parameter"},
+               {R"({"priority":1.5})", "bad_parameter"},
+               {R"({"binary_data_output":1})", "bad_parameter"},
+               {R"({"triton_x":1})", "reserved_parameter"},
+               {R"({"sequence_id":7})", "sequences"},
                {R"([])", "bad_parameter"}};
   for (const auto& c : cases) {
     EXPECT_EQ(c.reason, decode(echo_spec(), with_parameters(c.parameters)).status().reason()) << c.parameters;
@@ -300,7 +328,8 @@ TEST(V2Decode, RefusesBadAndReservedParameters) {
 }
 
 TEST(V2Decode, SelectsOutputsWithTheirOwnForm) {
-  const auto decoded = decode(echo_spec(), R"({"outputs":[{"parameters":{"classification":2,"binary_data":false},"name":"y"}],
+  const auto decoded =
+      decode(echo_spec(), R"({"outputs":[{"parameters":{"classification":2,"binary_data":false},"name":"y"}],
     "parameters":{"binary_data_output":true},"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[1,2]}]})");
   ASSERT_TRUE(decoded.is_ok()) << decoded.status().to_string();
   const auto& selections = decoded.value().format.selections;
@@ -312,7 +341,8 @@ TEST(V2Decode, SelectsOutputsWithTheirOwnForm) {
 
 TEST(V2Decode, SharedMemoryIsSaidToBeUnimplemented) {
   const Status input = decode(echo_spec(), R"({"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32",
-    "parameters":{"shared_memory_region":"r","shared_memory_byte_size":8}}]})").status();
+    "parameters":{"shared_memory_region":"r","shared_memory_byte_size":8}}]})")
+                           .status();
   EXPECT_EQ(Code::kUnimplemented, input.code());
   EXPECT_EQ("shared_memory", input.reason());
 }

@@ -44,7 +44,8 @@ Result<OutputTensor> classify(const model::ModelSpec& spec, const OutputTensor& 
     append_classes(strings, spec, output, {output.data.view().subspan(row * row_bytes, row_bytes), top});
   }
   OutputTensor classes{output.name, tensor::DataType::kBytes, {}, tensor::Buffer(strings.size())};
-  const std::int64_t dims[] = {output.shape.dim(0), static_cast<std::int64_t>(std::min<std::size_t>(top, columns))};
+  const std::int64_t dims[] = {output.shape.dim(0),
+                               static_cast<std::int64_t>(std::min<std::size_t>(top, columns))};
   TONNAGE_ASSIGN(classes.shape, tensor::Shape::make(dims));
   std::ranges::copy(strings, classes.data.mutable_view().begin());
   return classes;
@@ -72,17 +73,20 @@ class Encoder {
     std::string& body = out_.body;
     body += std::exchange(is_first_, false) ? R"({"name":)" : R"(,{"name":)";
     append_json_string(body, output.name);
-    fmt::format_to(std::back_inserter(body), R"(,"datatype":"{}","shape":)", tensor::datatype_name(output.type));
+    fmt::format_to(std::back_inserter(body), R"(,"datatype":"{}","shape":)",
+                   tensor::datatype_name(output.type));
     append_shape(output.shape);
     if (is_binary) {
-      fmt::format_to(std::back_inserter(body), R"(,"parameters":{{"binary_data_size":{}}}}})", output.data.size());
+      fmt::format_to(std::back_inserter(body), R"(,"parameters":{{"binary_data_size":{}}}}})",
+                     output.data.size());
       binary_.push_back(output.data.view());
       return Status::ok();
     }
     body += R"(,"data":[)";
     if (!is_json_type(output.type) || !append_flat(body, output.type, output.data.view())) {
-      return invalid("not_in_json", fmt::format("output '{}' ({}) holds what JSON cannot carry; ask for binary_data",
-                                                output.name, tensor::datatype_name(output.type)));
+      return invalid("not_in_json",
+                     fmt::format("output '{}' ({}) holds what JSON cannot carry; ask for binary_data",
+                                 output.name, tensor::datatype_name(output.type)));
     }
     body += "]}";
     return Status::ok();
@@ -133,7 +137,8 @@ class Encoder {
 std::size_t expected_size(const request::Answer& answer) {
   std::size_t size = 256;
   for (const OutputTensor& output : answer.outputs) {
-    size += 64 + (output.type == tensor::DataType::kBytes ? output.data.size() : output.shape.elements() * 12);
+    size +=
+        64 + (output.type == tensor::DataType::kBytes ? output.data.size() : output.shape.elements() * 12);
   }
   return size;
 }
@@ -147,7 +152,8 @@ Result<EncodedBody> encode_infer(const model::ModelSpec& spec, const request::Re
   Encoder encoder(spec, encoded);
   encoder.begin(request, answer);
   if (format.selections.empty()) {
-    for (const OutputTensor& output : answer.outputs) TONNAGE_TRY(encoder.add(output, format.binary_by_default));
+    for (const OutputTensor& output : answer.outputs)
+      TONNAGE_TRY(encoder.add(output, format.binary_by_default));
     encoder.end();
     return encoded;
   }

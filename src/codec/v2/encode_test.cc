@@ -19,8 +19,9 @@ using testkit::output_tensor;
 using testkit::tensor_spec;
 
 model::ModelSpec spec() {
-  auto spec = testkit::model_spec("m", {tensor_spec("x", DataType::kFp32, {-1, 2})},
-                                  {tensor_spec("y", DataType::kFp32, {-1, 2}), tensor_spec("z", DataType::kBytes, {-1, 1})});
+  auto spec = testkit::model_spec(
+      "m", {tensor_spec("x", DataType::kFp32, {-1, 2})},
+      {tensor_spec("y", DataType::kFp32, {-1, 2}), tensor_spec("z", DataType::kBytes, {-1, 1})});
   spec.labels = {"bad", "good"};
   return spec;
 }
@@ -49,8 +50,9 @@ TEST(V2Encode, EchoesTheIdAndMarksTruncationAndFallback) {
   request::Answer marked;
   marked.truncated_rows = 3;
   marked.degraded_by = "small";
-  EXPECT_EQ(R"({"model_name":"m","model_version":"1","id":"q\"1","parameters":{"truncated_rows":3,"degraded_by":"small"},"outputs":[]})",
-            encode_infer(spec(), request, marked, {}).value().body);
+  EXPECT_EQ(
+      R"({"model_name":"m","model_version":"1","id":"q\"1","parameters":{"truncated_rows":3,"degraded_by":"small"},"outputs":[]})",
+      encode_infer(spec(), request, marked, {}).value().body);
 }
 
 TEST(V2Encode, BinaryOutputsFollowTheJsonInItsOrder) {
@@ -67,7 +69,8 @@ TEST(V2Encode, BinaryOutputsFollowTheJsonInItsOrder) {
             R"({"name":"y","datatype":"FP32","shape":[2,2],"parameters":{"binary_data_size":16}}]})",
             json);
   const auto outputs = answer();
-  EXPECT_EQ(std::string(as_text(outputs.outputs[1].data.view())) + std::string(as_text(outputs.outputs[0].data.view())),
+  EXPECT_EQ(std::string(as_text(outputs.outputs[1].data.view())) +
+                std::string(as_text(outputs.outputs[0].data.view())),
             body.substr(*json_length));
 }
 
@@ -82,9 +85,10 @@ TEST(V2Encode, ClassificationGivesTheLargestValuesWithLabels) {
   ReplyFormat format;
   format.selections = {{"y", false, 5}};
   const auto encoded = encode_infer(spec(), {}, answer(), format);
-  EXPECT_EQ(R"({"model_name":"m","model_version":"1","outputs":[{"name":"y","datatype":"BYTES","shape":[2,2],"data":)"
-            R"(["0.750000:1:good","0.250000:0:bad","0.000000:0:bad","-2.000000:1:good"]}]})",
-            encoded.value().body);
+  EXPECT_EQ(
+      R"({"model_name":"m","model_version":"1","outputs":[{"name":"y","datatype":"BYTES","shape":[2,2],"data":)"
+      R"(["0.750000:1:good","0.250000:0:bad","0.000000:0:bad","-2.000000:1:good"]}]})",
+      encoded.value().body);
   format.selections = {{"y", true, 1}};
   const auto top = encode_infer(spec(), {}, answer(), format);
   EXPECT_NE(std::string::npos, top.value().body.find(R"("shape":[2,1],"parameters":{"binary_data_size":)"));
@@ -132,7 +136,8 @@ TEST(V2Encode, FloatsReadBackAsTheSameBits) {
     std::string text;
     append_number(text, value);
     float back = 1;
-    ASSERT_EQ(Parsed::kOk, parse_number(DataType::kFp32, text, std::as_writable_bytes(std::span(&back, 1)))) << text;
+    ASSERT_EQ(Parsed::kOk, parse_number(DataType::kFp32, text, std::as_writable_bytes(std::span(&back, 1))))
+        << text;
     ASSERT_EQ(bits, std::bit_cast<std::uint32_t>(back)) << text;
   }
 }
@@ -142,9 +147,10 @@ TEST(V2Encode, HalfFloatsHaveTheirValues) {
     DataType type;
     std::uint16_t bits;
     double value;
-  } cases[] = {{DataType::kFp16, 0x3c00, 1},        {DataType::kFp16, 0xc000, -2},  {DataType::kFp16, 0x7bff, 65504},
-               {DataType::kFp16, 0x0001, 0x1p-24}, {DataType::kFp16, 0x8000, 0},   {DataType::kFp16, 0x3555, 0.333251953125},
-               {DataType::kBf16, 0x3f80, 1},        {DataType::kBf16, 0xc2c8, -100}};
+  } cases[] = {{DataType::kFp16, 0x3c00, 1},     {DataType::kFp16, 0xc000, -2},
+               {DataType::kFp16, 0x7bff, 65504}, {DataType::kFp16, 0x0001, 0x1p-24},
+               {DataType::kFp16, 0x8000, 0},     {DataType::kFp16, 0x3555, 0.333251953125},
+               {DataType::kBf16, 0x3f80, 1},     {DataType::kBf16, 0xc2c8, -100}};
   for (const auto& c : cases) {
     EXPECT_EQ(c.value, element_value(c.type, std::as_bytes(std::span(&c.bits, 1)), 0));
   }

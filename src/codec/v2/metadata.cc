@@ -14,8 +14,8 @@ namespace {
 void append_tensor(std::string& out, const model::TensorSpec& tensor) {
   out += R"({"name":)";
   append_json_string(out, tensor.name);
-  fmt::format_to(std::back_inserter(out), R"(,"datatype":"{}","shape":[{}]}})", tensor::datatype_name(tensor.type),
-                 fmt::join(tensor.dims, ","));
+  fmt::format_to(std::back_inserter(out), R"(,"datatype":"{}","shape":[{}]}})",
+                 tensor::datatype_name(tensor.type), fmt::join(tensor.dims, ","));
 }
 
 // What a client must send: the text of a tokenizer model, else everything that is not generated.

@@ -18,7 +18,8 @@ Status bad_parameter(std::string_view name, std::string_view wanted) {
 
 Status shared_memory(std::string_view tensor) {
   return {Code::kUnimplemented, "shared_memory",
-          fmt::format("'{}' asks for a shared memory region; this server takes tensors in the body only", tensor)};
+          fmt::format("'{}' asks for a shared memory region; this server takes tensors in the body only",
+                      tensor)};
 }
 
 Status read_count(JsonReader& reader, std::string_view name, std::uint64_t& value) {
@@ -27,7 +28,8 @@ Status read_count(JsonReader& reader, std::string_view name, std::uint64_t& valu
   if (!reader.read_number(number)) return reader.status();
   const char* const end = number.text.data() + number.text.size();
   const auto [stop, error] = std::from_chars(number.text.data(), end, value);
-  if (error != std::errc() || stop != end) return bad_parameter(name, "a whole number, 0 or more, below 2^64");
+  if (error != std::errc() || stop != end)
+    return bad_parameter(name, "a whole number, 0 or more, below 2^64");
   return Status::ok();
 }
 
@@ -80,7 +82,8 @@ Status read_timeout(JsonReader& reader, std::optional<Duration>& timeout) {
 Status read_priority(JsonReader& reader, std::uint8_t& priority) {
   std::uint64_t value = 0;
   TONNAGE_TRY(read_count(reader, "priority", value));
-  priority = static_cast<std::uint8_t>(std::min<std::uint64_t>(value, std::numeric_limits<std::uint8_t>::max()));
+  priority =
+      static_cast<std::uint8_t>(std::min<std::uint64_t>(value, std::numeric_limits<std::uint8_t>::max()));
   return Status::ok();
 }
 
@@ -114,7 +117,8 @@ Status read_output_parameters(JsonReader& reader, OutputEntry& output) {
     if (key != "classification") return false;
     std::uint64_t top = 0;
     TONNAGE_TRY(read_count(reader, key, top));
-    output.classification = static_cast<std::uint32_t>(std::min<std::uint64_t>(top, std::numeric_limits<std::uint32_t>::max()));
+    output.classification =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(top, std::numeric_limits<std::uint32_t>::max()));
     return true;
   });
 }
@@ -135,14 +139,15 @@ Status check_output(const model::ModelSpec& spec, const std::vector<OutputEntry>
   if (last.name.empty()) return invalid("missing_name", "an output has no name");
   const auto found = std::ranges::find(spec.outputs, last.name, &model::TensorSpec::name);
   if (found == spec.outputs.end()) {
-    return invalid("unknown_output", fmt::format("output '{}' is unknown to the model '{}'", last.name.substr(0, 64),
-                                                 spec.name));
+    return invalid("unknown_output", fmt::format("output '{}' is unknown to the model '{}'",
+                                                 last.name.substr(0, 64), spec.name));
   }
   if (std::ranges::count(outputs, last.name, &OutputEntry::name) > 1) {
     return invalid("duplicate_output", fmt::format("output '{}' is asked for twice", last.name));
   }
   if (last.classification > 0 && found->type == tensor::DataType::kBytes) {
-    return invalid("bad_parameter", fmt::format("output '{}' is BYTES; classification needs numbers", last.name));
+    return invalid("bad_parameter",
+                   fmt::format("output '{}' is BYTES; classification needs numbers", last.name));
   }
   return Status::ok();
 }
@@ -153,8 +158,9 @@ Result<std::vector<request::OutputSelection>> select_outputs(const model::ModelS
   std::vector<request::OutputSelection> selections;
   const auto check_json = [&](const model::TensorSpec& output, bool is_binary, std::uint32_t classification) {
     if (is_binary || classification > 0 || is_json_type(output.type)) return Status::ok();
-    return invalid("not_in_json", fmt::format("output '{}' is {}, which JSON cannot carry; ask for binary_data",
-                                              output.name, tensor::datatype_name(output.type)));
+    return invalid("not_in_json",
+                   fmt::format("output '{}' is {}, which JSON cannot carry; ask for binary_data", output.name,
+                               tensor::datatype_name(output.type)));
   };
   for (const OutputEntry& entry : outputs) {
     const bool is_binary = entry.binary.value_or(binary_by_default);
@@ -163,7 +169,8 @@ Result<std::vector<request::OutputSelection>> select_outputs(const model::ModelS
     selections.push_back({entry.name, is_binary, entry.classification});
   }
   if (outputs.empty()) {
-    for (const model::TensorSpec& output : spec.outputs) TONNAGE_TRY(check_json(output, binary_by_default, 0));
+    for (const model::TensorSpec& output : spec.outputs)
+      TONNAGE_TRY(check_json(output, binary_by_default, 0));
   }
   return selections;
 }
