@@ -38,6 +38,8 @@ Result<load::WorkloadOptions> workload_options(const LoadOptions& options) {
   }
   workload.seed = options.seed;
   workload.rows = options.rows;
+  workload.vocabulary = options.vocabulary;
+  workload.max_length = options.max_length;
   workload.deadline = from_seconds(options.deadline_ms / 1e3);
   return workload;
 }
@@ -48,6 +50,7 @@ Result<load::DriveOptions> drive_options(const LoadOptions& options) {
   }
   load::DriveOptions drive;
   drive.rate = options.rate;
+  drive.spacing = options.spacing == "fixed" ? load::Spacing::kFixed : load::Spacing::kPoisson;
   drive.outstanding = options.concurrency;
   drive.requests = options.requests;
   drive.duration = options.duration;

@@ -27,7 +27,8 @@ Settings load_settings(LoadOptions& options) {
   settings.push_back(number_setting({"rate", "N", "requests a second, open loop; 0: saturate"}, o.rate, 0, 1e6));
   settings.push_back(count_setting({"saturate", "N", "requests outstanding at once when no rate is given"}, o.concurrency, 1, 65536));
   settings.push_back(text_setting({"mix", "A/B/C", "percent of short, medium and long texts, such as 80/15/5"}, o.mix));
-  settings.push_back(text_setting({"texts", "FILE", "one text a line, or JSON lines with a key text"}, o.texts));
+  settings.push_back(word_setting({"spacing", "WORD", "of requests at a rate: poisson or fixed"}, o.spacing, {"poisson", "fixed"}));
+  settings.push_back(text_setting({"texts", "FILE", "JSON lines: a string, or an object with text and tokens"}, o.texts));
   settings.push_back(duration_setting({"for", "TIME", "how long to send"}, o.duration));
   settings.push_back(count_setting({"requests", "N", "how many to send; 0: until --for"}, o.requests));
   settings.push_back(count_setting({"seed", "N", "the same seed sends the same requests"}, o.seed));
@@ -43,6 +44,8 @@ Settings load_settings(LoadOptions& options) {
   };
   ids.show = [&o] { return std::string(o.payload == "ids" ? "true" : "false"); };
   settings.push_back(std::move(ids));
+  settings.push_back(count_setting({"vocabulary", "N", "random ids are below it"}, o.vocabulary, 2, 1U << 30U));
+  settings.push_back(count_setting({"max-length", "N", "longest row of random ids"}, o.max_length, 1, 1U << 20U));
   settings.push_back(number_setting({"deadline-ms", "N", "told to the server; 0: the server's own"}, o.deadline_ms, 0, 1e7));
   settings.push_back(duration_setting({"warmup", "TIME", "sent first and not counted"}, o.warmup));
   settings.push_back(count_setting({"rows", "N", "rows in each request"}, o.rows, 1, 4096));
