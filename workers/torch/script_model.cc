@@ -203,7 +203,7 @@ Result<Outputs> ScriptModel::run(std::span<const InputTensor> inputs) {
     out.storage_ = std::make_unique<Outputs::Storage>();
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       if (!tensors[i].defined() || !tensors[i].device().is_cpu()) return internal("bad_output", "output " + std::to_string(i) + " is not a CPU tensor");
-      at::Tensor tensor = tensors[i].detach().contiguous();
+      at::Tensor tensor = tensors[i].contiguous();
       TONNAGE_ASSIGN(const tensor::DataType type, our_type(tensor.scalar_type()));
       if (!state_->outputs.empty()) TONNAGE_TRY(check_output(tensor, type, state_->outputs[i]));
       const auto sizes = tensor.sizes();
