@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "state/state_store.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "state/detail/database.h"
+
+namespace tonnage::state {
+namespace {
+
+using detail::Database;
+using detail::Row;
+
+constexpr std::string_view kSchema = "1";
+// EXCLUSIVE: one server per folder; the second one finds it locked at once. It also spares WAL its
+// shared-memory file.
+constexpr std::array kSetUp = {
+    "PRAGMA locking_mode = EXCLUSIVE",
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = NORMAL",
+    "CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    "INSERT OR IGNORE INTO about VALUES ('schema', '1')",
+    "CREATE TABLE IF NOT EXISTS profiles (fingerprint TEXT PRIMARY KEY, profile TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS hints (fingerprint TEXT, key TEXT, value TEXT NOT NULL, "
+    "PRIMARY KEY (fingerprint, key)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS incidents (id INTEGER PRIMARY KEY AUTOINCREMENT, at_ms INTEGER NOT NULL, "
+    "kind TEXT NOT NULL, model TEXT NOT NULL, detail TEXT NOT NULL)",
+};
+
+Status unusable(std::string detail) { return {Code::kUnavailable, "state_unusable", std::move(detail)}; }
+
+Result<Database> open_with_tables(const std::string& path) {
+  TONNAGE_ASSIGN(Database database, Database::open(path));
+  for (const char* statement : kSetUp) TONNAGE_TRY(database.run(statement).status());
+  TONNAGE_ASSIGN(const auto rows, database.run("SELECT value FROM about WHERE key = 'schema'"));
+  if (rows.size() != 1 || rows[0].at(0) != kSchema) return unusable("it was written by another version of tonnage");
+  return database;
+}
+
+Result<Database> open_in(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) return unusable(fmt::format("cannot make {}: {}", directory, error.message()));
+  return open_with_tables((std::filesystem::path(directory) / "state.sqlite3").string());
+}
+
+std::int64_t number_of(std::string_view text) {
+  std::int64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+}  // namespace
+
+struct StateStore::Opened {
+  Opened(Database opened, bool on_disk) : database(std::move(opened)), is_persistent(on_disk) {}
+
+  std::optional<std::string> one(const char* statement, std::initializer_list<detail::Value> values) {
+    auto rows = database.run(statement, values);
+    if (!rows.is_ok() || rows->empty()) return std::nullopt;
+    return rows->front().at(0);
+  }
+  void write(telemetry::Log& log, const char* statement, std::initializer_list<detail::Value> values) {
+    if (const Status status = database.run(statement, values).status(); !status.is_ok()) {
+      log.warn("state_not_saved", {{"detail", std::string_view(status.detail())}});
+    }
+  }
+
+  Database database;
+  bool is_persistent;
+};
+
+StateStore::StateStore(std::unique_ptr<Opened> opened, telemetry::Log& log) : opened_(std::move(opened)), log_(log) {}
+StateStore::~StateStore() = default;
+
+std::unique_ptr<StateStore> StateStore::open(const std::string& directory, telemetry::Log& log) {
+  if (!directory.empty()) {
+    auto database = open_in(directory);
+    if (database.is_ok()) {
+      return std::make_unique<StateStore>(std::make_unique<Opened>(std::move(database).value(), true), log);
+    }
+    log.warn("state_in_memory", {{"directory", std::string_view(directory)},
+                                 {"detail", std::string_view(database.status().detail())},
+                                 {"effect", std::string_view("models are profiled again after a restart")}});
+  }
+  auto memory = open_with_tables(":memory:");
+  TONNAGE_CHECK(memory.is_ok(), "SQLite cannot keep a table in memory");
+  return std::make_unique<StateStore>(std::make_unique<Opened>(std::move(memory).value(), false), log);
+}
+
+std::optional<std::string> StateStore::load(std::string_view fingerprint) {
+  return opened_->one("SELECT profile FROM profiles WHERE fingerprint = ?1", {fingerprint});
+}
+
+void StateStore::save(std::string_view fingerprint, std::string_view profile) {
+  opened_->write(log_, "INSERT OR REPLACE INTO profiles VALUES (?1, ?2)", {fingerprint, profile});
+}
+
+std::optional<std::string> StateStore::hint(std::string_view fingerprint, std::string_view key) {
+  return opened_->one("SELECT value FROM hints WHERE fingerprint = ?1 AND key = ?2", {fingerprint, key});
+}
+
+void StateStore::put_hint(std::string_view fingerprint, std::string_view key, std::string_view value) {
+  opened_->write(log_, "INSERT OR REPLACE INTO hints VALUES (?1, ?2, ?3)", {fingerprint, key, value});
+}
+
+void StateStore::add_incident(const Incident& incident) {
+  opened_->write(log_, "INSERT INTO incidents (at_ms, kind, model, detail) VALUES (?1, ?2, ?3, ?4)",
+                 {incident.at_ms, std::string_view(incident.kind), std::string_view(incident.model),
+                  std::string_view(incident.detail)});
+  opened_->write(log_, "DELETE FROM incidents WHERE id <= (SELECT max(id) FROM incidents) - ?1",
+                 {static_cast<std::int64_t>(kMaxIncidents)});
+}
+
+std::vector<Incident> StateStore::incidents(std::size_t newest) {
+  auto rows = opened_->database.run("SELECT at_ms, kind, model, detail FROM incidents ORDER BY id DESC LIMIT ?1",
+                                    {static_cast<std::int64_t>(std::min(newest, kMaxIncidents))});
+  std::vector<Incident> out;
+  if (!rows.is_ok()) return out;
+  for (Row& row : *rows) {
+    out.push_back({number_of(row.at(0)), std::move(row.at(1)), std::move(row.at(2)), std::move(row.at(3))});
+  }
+  return out;
+}
+
+bool StateStore::is_persistent() const { return opened_->is_persistent; }
+
+}  // namespace tonnage::state
