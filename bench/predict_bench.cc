@@ -8,13 +8,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -25,6 +26,7 @@
 #include "cost/cost_model.h"
 #include "cost/profiler.h"
 #include "kit/blocking_front.h"
+#include "tensor/buffer.h"
 
 namespace tonnage::bench {
 namespace {
@@ -67,14 +69,16 @@ tensor::Shape shape_of(cost::Shape shape) {
 }
 
 // Random ids and a mask of ones, written into the worker's slot.
-wire::Run fill(kit::BlockingFront& front, const Subject& subject, cost::Shape shape, Random& random, Bytes grant) {
+wire::Run fill(kit::BlockingFront& front, const Subject& subject, cost::Shape shape, Random& random,
+               Bytes grant) {
   wire::Run run{.slot = 0, .rows = shape.rows, .length = shape.length, .grant = grant, .inputs = {}};
   const std::size_t count = std::size_t{shape.rows} * shape.length;
   std::uint64_t offset = 0;
   for (std::size_t i = 0; i < subject.doc.inputs.size(); ++i) {
     const auto values = as_elements<std::int64_t>(front.slot().subspan(offset, count * sizeof(std::int64_t)));
     for (std::int64_t& value : values) {
-      value = i == 0 ? static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(subject.vocabulary))) : 1;
+      value = i == 0 ? static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(subject.vocabulary)))
+                     : 1;
     }
     run.inputs.push_back({tensor::DataType::kInt64, shape_of(shape), offset, count * sizeof(std::int64_t)});
     offset = tensor::align_up(offset + count * sizeof(std::int64_t));
@@ -82,7 +86,8 @@ wire::Run fill(kit::BlockingFront& front, const Subject& subject, cost::Shape sh
   return run;
 }
 
-Result<cost::CostModel> profile(kit::BlockingFront& front, const Subject& subject, std::set<std::pair<std::uint32_t, std::uint32_t>>& seen, Score& score) {
+Result<cost::CostModel> profile(kit::BlockingFront& front, const Subject& subject,
+                                std::set<std::pair<std::uint32_t, std::uint32_t>>& seen, Score& score) {
   cost::Profiler profiler(cost::CostOptions{kMaxRows, 32, kMaxLength}, cost::ProfileLimits{.free = kFree});
   const auto began = Clock::now();
   while (const auto step = profiler.next(Clock::now() - began)) {
@@ -90,7 +95,8 @@ Result<cost::CostModel> profile(kit::BlockingFront& front, const Subject& subjec
     TONNAGE_ASSIGN(const auto outcome, front.run(fill(front, subject, step->shape, random, step->grant)));
     if (const auto* done = std::get_if<wire::Done>(&outcome)) {
       profiler.add(*step, {step->shape, done->peak, done->execution});
-    } else if (const auto& error = std::get<wire::Error>(outcome); error.kind == wire::ErrorKind::kOverGrant) {
+    } else if (const auto& error = std::get<wire::Error>(outcome);
+               error.kind == wire::ErrorKind::kOverGrant) {
       profiler.refused(*step, error.needed);
     } else {
       return internal("profile_failed", error.text);
@@ -102,7 +108,8 @@ Result<cost::CostModel> profile(kit::BlockingFront& front, const Subject& subjec
   return profiler.take_model();
 }
 
-cost::Shape unseen_shape(Random& random, std::uint64_t index, std::set<std::pair<std::uint32_t, std::uint32_t>>& seen) {
+cost::Shape unseen_shape(Random& random, std::uint64_t index,
+                         std::set<std::pair<std::uint32_t, std::uint32_t>>& seen) {
   const bool is_beyond = index % kBeyondEvery == kBeyondEvery - 1;
   while (true) {
     const auto length = static_cast<std::uint32_t>(random.between(1, kMaxLength));
@@ -120,13 +127,15 @@ Result<Score> measure(const Subject& subject, std::uint64_t shapes, std::uint64_
   Score score;
   std::set<std::pair<std::uint32_t, std::uint32_t>> seen;
   TONNAGE_ASSIGN(const cost::CostModel model, profile(front, subject, seen, score));
-  score.determinism = model.determinism() == cost::Determinism::kValueDependent ? "value_dependent" : "deterministic";
+  score.determinism =
+      model.determinism() == cost::Determinism::kValueDependent ? "value_dependent" : "deterministic";
   Random random(seed);
   for (std::uint64_t i = 0; i < shapes; ++i) {
     const cost::Shape shape = unseen_shape(random, i, seen);
     const Bytes grant = model.grant(shape);
     TONNAGE_ASSIGN(auto outcome, front.run(fill(front, subject, shape, random, grant)));
-    if (const auto* error = std::get_if<wire::Error>(&outcome); error != nullptr && error->kind == wire::ErrorKind::kOverGrant) {
+    if (const auto* error = std::get_if<wire::Error>(&outcome);
+        error != nullptr && error->kind == wire::ErrorKind::kOverGrant) {
       ++score.over_grant;
       TONNAGE_ASSIGN(outcome, front.run(fill(front, subject, shape, random, gib(8))));
     }
@@ -141,17 +150,19 @@ Result<Score> measure(const Subject& subject, std::uint64_t shapes, std::uint64_
 }
 
 std::string keys_of(const Score& score) {
-  return fmt::format("\"median\":{:.6g},\"p99\":{:.6g},\"over_grant\":{},\"grant_over_measured_p99\":{:.4f},"
-                     "\"shapes\":{},\"profiled\":{},\"profile_seconds\":{:.2f},\"class\":{}",
-                     quantile(score.errors, 0.5), quantile(score.errors, 0.99), score.over_grant,
-                     quantile(score.ratios, 0.99), score.errors.size(), score.profiled, score.profile_seconds,
-                     json_string(score.determinism));
+  return fmt::format(
+      "\"median\":{:.6g},\"p99\":{:.6g},\"over_grant\":{},\"grant_over_measured_p99\":{:.4f},"
+      "\"shapes\":{},\"profiled\":{},\"profile_seconds\":{:.2f},\"class\":{}",
+      quantile(score.errors, 0.5), quantile(score.errors, 0.99), score.over_grant,
+      quantile(score.ratios, 0.99), score.errors.size(), score.profiled, score.profile_seconds,
+      json_string(score.determinism));
 }
 
 wire::TensorDoc ids_doc(const char* name) { return {name, tensor::DataType::kInt64, {-1, -1}}; }
 
 Subject encoder(const std::string& bin, const std::string& models) {
-  wire::LoadDoc doc{.model = "encoder-1024", .version = "1", .route = "trace", .path = models + "/encoder-1024/1/model.pt"};
+  wire::LoadDoc doc{
+      .model = "encoder-1024", .version = "1", .route = "trace", .path = models + "/encoder-1024/1/model.pt"};
   doc.threads = std::max(1U, std::thread::hardware_concurrency());
   doc.inputs = {ids_doc("input_ids"), ids_doc("attention_mask")};
   doc.outputs = {{"sentence_embedding", tensor::DataType::kFp32, {-1, 384}}};
@@ -187,7 +198,8 @@ bool parse(std::span<char*> arguments, Options& options) {
       options.models = value;
     } else if (flag == "--bin") {
       options.bin = value;
-    } else if (flag == "--shapes" ? !parse_number(value, options.shapes) : flag != "--seed" || !parse_number(value, options.seed)) {
+    } else if (flag == "--shapes" ? !parse_number(value, options.shapes)
+                                  : flag != "--seed" || !parse_number(value, options.seed)) {
       return false;
     }
   }
@@ -195,7 +207,8 @@ bool parse(std::span<char*> arguments, Options& options) {
 }
 
 Result<std::string> run_all(const Options& options) {
-  TONNAGE_ASSIGN(const Score main, measure(encoder(options.bin, options.models), options.shapes, options.seed));
+  TONNAGE_ASSIGN(const Score main,
+                 measure(encoder(options.bin, options.models), options.shapes, options.seed));
   std::string line = fmt::format("{{\"name\":\"predict\",{},\"models\":{{", keys_of(main));
   std::string separator;
   for (const char* model : {"quadratic", "branch", "shape_cache"}) {

@@ -74,9 +74,7 @@ Bytes CostModel::predict_peak(Shape shape) const {
   return Bytes(static_cast<std::uint64_t>(std::min(std::ceil(state_->peak_of(shape)), 0x1.0p63)));
 }
 
-Bytes CostModel::grant(Shape shape) const {
-  return as_grant(state_->grant_of(shape));
-}
+Bytes CostModel::grant(Shape shape) const { return as_grant(state_->grant_of(shape)); }
 
 Duration CostModel::predict_time(Shape shape) const {
   return Duration(static_cast<std::int64_t>(std::min(state_->time_of(shape) * drift(), 0x1.0p62)));

@@ -10,13 +10,14 @@ namespace {
 
 constexpr double kWellPredicted = 0.01;
 constexpr std::uint32_t kWellPredictedInARow = 5;
-constexpr double kGuessFactor = 1.25;          // grants while the fit is young
+constexpr double kGuessFactor = 1.25;  // grants while the fit is young
 constexpr Bytes kGuessFloor = mib(1);
 constexpr Bytes kFirstGuess = mib(16);
-constexpr double kBudgetForShapes = 0.8;       // of profile_budget; corners may use all of it
+constexpr double kBudgetForShapes = 0.8;  // of profile_budget; corners may use all of it
 constexpr double kBudgetForTimes = 0.5;
-constexpr std::uint32_t kEdgeTries = 2;        // per length: the first miss corrects the second
-constexpr std::uint32_t kValueSeeds = 2;       // runs with other values per repeated shape
+constexpr std::uint32_t kEdgeTries = 2;      // per length: the first miss corrects the second
+constexpr std::uint32_t kValueSeeds = 2;     // runs with other values per repeated shape
+constexpr std::uint32_t kSmallestSeeds = 8;  // … of the smallest, where one value more or less shows
 
 std::uint64_t tokens_of(Shape shape) {
   return static_cast<std::uint64_t>(shape.rows) * std::max<std::uint32_t>(1, shape.length);
@@ -43,8 +44,9 @@ Profiler::Profiler(const CostOptions& options, const ProfileLimits& limits)
       candidates_.push_back({{rows, length}, is_end && rows == 1, false, 0});
     }
   }
-  std::stable_sort(candidates_.begin(), candidates_.end(),
-                   [](const Candidate& a, const Candidate& b) { return tokens_of(a.shape) < tokens_of(b.shape); });
+  std::stable_sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
+    return tokens_of(a.shape) < tokens_of(b.shape);
+  });
 }
 
 std::optional<ProfileStep> Profiler::next(Duration elapsed) {
@@ -102,7 +104,8 @@ std::optional<ProfileStep> Profiler::next_repeat() {
 void Profiler::plan_repeats() {
   repeats_planned_ = true;
   std::vector<Shape> by_size = measured_;
-  std::stable_sort(by_size.begin(), by_size.end(), [](Shape a, Shape b) { return tokens_of(a) < tokens_of(b); });
+  std::stable_sort(by_size.begin(), by_size.end(),
+                   [](Shape a, Shape b) { return tokens_of(a) < tokens_of(b); });
   if (by_size.empty()) return;
   // One small, one middle, one large shape decide whether values matter; the others follow for time.
   std::vector<Shape> order{by_size.front(), by_size[by_size.size() / 2], by_size.back()};
@@ -111,7 +114,8 @@ void Profiler::plan_repeats() {
   for (const Shape shape : order) {
     if (std::find(taken.begin(), taken.end(), shape) != taken.end()) continue;
     taken.push_back(shape);
-    for (std::uint32_t seed = 1; seed <= kValueSeeds; ++seed) repeats_.push_back({shape, Bytes(), seed, true});
+    const std::uint32_t seeds = taken.size() == 1 ? kSmallestSeeds : kValueSeeds;
+    for (std::uint32_t seed = 1; seed <= seeds; ++seed) repeats_.push_back({shape, Bytes(), seed, true});
     if (taken.size() == 3) must_repeat_ = repeats_.size();
   }
   must_repeat_ = must_repeat_ == 0 ? repeats_.size() : must_repeat_;
@@ -170,7 +174,8 @@ std::uint32_t Profiler::most_rows(std::uint32_t length) const {
 }
 
 ProfileStep Profiler::step_for(Shape shape) const {
-  const Bytes guess = measured_.empty() ? kFirstGuess : scale(model_.predict_peak(shape), kGuessFactor) + kGuessFloor;
+  const Bytes guess =
+      measured_.empty() ? kFirstGuess : scale(model_.predict_peak(shape), kGuessFactor) + kGuessFloor;
   return {shape, std::min(limits_.free, round_up(guess, kib(64))), 0, false};
 }
 
@@ -179,7 +184,8 @@ double Profiler::progress() const {
     const double repeats = static_cast<double>(std::max<std::size_t>(1, repeats_.size()));
     return std::min(1.0, 0.5 + 0.5 * std::max(static_cast<double>(next_repeat_) / repeats, share_of_budget_));
   }
-  const double shapes = static_cast<double>(measured_.size()) / static_cast<double>(std::max<std::size_t>(1, candidates_.size()));
+  const double shapes = static_cast<double>(measured_.size()) /
+                        static_cast<double>(std::max<std::size_t>(1, candidates_.size()));
   return std::min(0.5, 0.5 * std::max(shapes, share_of_budget_));
 }
 

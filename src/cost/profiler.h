@@ -7,8 +7,9 @@
 //  2. Small first. The corners are always measured: one row at both ends of the length, and for each
 //     length the most rows that are reachable; so extrapolation never decides about an admissible row.
 //  3. Everything between the corners stops early once five shapes in a row were predicted within 1 %.
-//  4. Then repeats: three shapes twice more with other values (deterministic or not), and, while half
-//     of the budget lasts, each shape twice more for the median of its times.
+//  4. Then repeats with other values (deterministic or not): the smallest shape eight times, a middle
+//     and the largest one twice; and, while half of the budget lasts, each shape twice for the median
+//     of its times.
 // Owes: each step is answered by add() or refused() before the next one is asked for.
 // Threads: the loop.
 #pragma once
@@ -23,7 +24,7 @@
 namespace tonnage::cost {
 
 struct ProfileLimits {
-  Bytes free;                                // grant that the worker could get now
+  Bytes free;  // grant that the worker could get now
   Duration max_batch_time = milliseconds(500);
   Duration profile_budget = seconds(20);
   std::uint32_t max_shapes = 40;
@@ -69,15 +70,15 @@ class Profiler {
   CostModel model_;
   std::vector<Candidate> candidates_;  // small first
   std::vector<Shape> measured_;
-  std::vector<Shape> infeasible_;      // need more than `free`
+  std::vector<Shape> infeasible_;  // need more than `free`
   std::vector<ProfileStep> repeats_;
   std::size_t next_repeat_ = 0;
-  std::size_t must_repeat_ = 0;        // the first of them decide about determinism
+  std::size_t must_repeat_ = 0;  // the first of them decide about determinism
   bool repeats_planned_ = false;
   std::optional<Shape> edge_to_warm_;  // measured once, cold
   std::uint32_t good_in_a_row_ = 0;
   double share_of_budget_ = 0;
-  std::optional<ProfileStep> again_;   // the refused step with a larger grant
+  std::optional<ProfileStep> again_;  // the refused step with a larger grant
 };
 
 }  // namespace tonnage::cost

@@ -14,7 +14,9 @@ constexpr CostOptions kEncoder{64, 32, 1024};
 // A worker on paper: peak and time by shape and seed, refusing above the grant.
 struct PaperWorker {
   std::function<double(Shape, std::uint32_t)> peak;
-  std::function<double(Shape)> seconds = [](Shape s) { return 1e-4 + 1e-4 * s.rows * std::max(1U, s.length); };
+  std::function<double(Shape)> seconds = [](Shape s) {
+    return 1e-4 + 1e-4 * s.rows * std::max(1U, s.length);
+  };
   double elapsed = 0;
   std::vector<ProfileStep> ran{};
   int refusals = 0;
@@ -65,7 +67,8 @@ TEST(Profiler, StopsEarlyWhenTheNextFiveShapesWerePredicted) {
   PaperWorker worker{linear};
   Profiler profiler(kEncoder, ProfileLimits{gib(64)});
   worker.drive(profiler);
-  const auto shapes = std::count_if(worker.ran.begin(), worker.ran.end(), [](const auto& s) { return !s.is_repeat; });
+  const auto shapes =
+      std::count_if(worker.ran.begin(), worker.ran.end(), [](const auto& s) { return !s.is_repeat; });
   EXPECT_LE(shapes, 24);
   EXPECT_EQ(profiler.take_model().predict_peak({7, 333}).count(), 13832U * 7 * 333);
 }
@@ -76,7 +79,8 @@ TEST(Profiler, RunsNothingAboveTheTimeBoundButASingleRow) {
   Profiler profiler(kEncoder, ProfileLimits{gib(64), milliseconds(250), seconds(1000)});
   worker.drive(profiler);
   for (const ProfileStep& step : worker.ran) {
-    EXPECT_TRUE(step.shape.rows == 1 || worker.seconds(step.shape) <= 0.3) << step.shape.rows << 'x' << step.shape.length;
+    EXPECT_TRUE(step.shape.rows == 1 || worker.seconds(step.shape) <= 0.3)
+        << step.shape.rows << 'x' << step.shape.length;
   }
   EXPECT_TRUE(worker.has_run({1, 1024}));
 }
@@ -120,7 +124,8 @@ TEST(Profiler, KeepsItsBudgetOfTimeAndShapes) {
 }
 
 TEST(Profiler, RepeatsThreeShapesWithOtherValues) {
-  PaperWorker worker{[](Shape s, std::uint32_t seed) { return (seed == 2 ? 3.0 : 1.0) * 1e5 * s.rows * s.length; }};
+  PaperWorker worker{
+      [](Shape s, std::uint32_t seed) { return (seed == 2 ? 3.0 : 1.0) * 1e5 * s.rows * s.length; }};
   Profiler profiler(kEncoder, ProfileLimits{gib(64)});
   worker.drive(profiler);
   EXPECT_EQ(profiler.take_model().determinism(), Determinism::kValueDependent);
@@ -137,7 +142,8 @@ TEST(Profiler, LetsNoExtrapolationDecideAboutTheLongestLength) {
   // A13: and the prediction stays within a factor of two of the truth over the whole grid.
   for (std::uint32_t length = 32; length <= 2048; length += 32) {
     for (std::uint32_t rows = 1; rows <= 16; ++rows) {
-      const double ratio = bends_at_512({rows, length}, 0) / static_cast<double>(model.grant({rows, length}).count());
+      const double ratio =
+          bends_at_512({rows, length}, 0) / static_cast<double>(model.grant({rows, length}).count());
       EXPECT_LE(ratio, 1.0) << rows << 'x' << length;
       EXPECT_GE(ratio, 0.4) << rows << 'x' << length;
     }

@@ -39,7 +39,8 @@ Result<Database> open_with_tables(const std::string& path) {
   TONNAGE_ASSIGN(Database database, Database::open(path));
   for (const char* statement : kSetUp) TONNAGE_TRY(database.run(statement).status());
   TONNAGE_ASSIGN(const auto rows, database.run("SELECT value FROM about WHERE key = 'schema'"));
-  if (rows.size() != 1 || rows[0].at(0) != kSchema) return unusable("it was written by another version of tonnage");
+  if (rows.size() != 1 || rows[0].at(0) != kSchema)
+    return unusable("it was written by another version of tonnage");
   return database;
 }
 
@@ -76,7 +77,8 @@ struct StateStore::Opened {
   bool is_persistent;
 };
 
-StateStore::StateStore(std::unique_ptr<Opened> opened, telemetry::Log& log) : opened_(std::move(opened)), log_(log) {}
+StateStore::StateStore(std::unique_ptr<Opened> opened, telemetry::Log& log)
+    : opened_(std::move(opened)), log_(log) {}
 StateStore::~StateStore() = default;
 
 std::unique_ptr<StateStore> StateStore::open(const std::string& directory, telemetry::Log& log) {
@@ -119,8 +121,9 @@ void StateStore::add_incident(const Incident& incident) {
 }
 
 std::vector<Incident> StateStore::incidents(std::size_t newest) {
-  auto rows = opened_->database.run("SELECT at_ms, kind, model, detail FROM incidents ORDER BY id DESC LIMIT ?1",
-                                    {static_cast<std::int64_t>(std::min(newest, kMaxIncidents))});
+  auto rows =
+      opened_->database.run("SELECT at_ms, kind, model, detail FROM incidents ORDER BY id DESC LIMIT ?1",
+                            {static_cast<std::int64_t>(std::min(newest, kMaxIncidents))});
   std::vector<Incident> out;
   if (!rows.is_ok()) return out;
   for (Row& row : *rows) {

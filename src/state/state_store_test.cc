@@ -12,7 +12,8 @@ namespace {
 
 class CountingLog final : public telemetry::Log {
  public:
-  void write(telemetry::Level level, std::string_view event, std::initializer_list<telemetry::Field>) override {
+  void write(telemetry::Level level, std::string_view event,
+             std::initializer_list<telemetry::Field>) override {
     if (level == telemetry::Level::kWarning) warnings.emplace_back(event);
   }
   std::vector<std::string> warnings;

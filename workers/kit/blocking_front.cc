@@ -18,7 +18,8 @@ constexpr int kWorkerFd = 3;
 
 Result<pid_t> spawn(const BlockingFrontOptions& options, int fd) {
   std::vector<std::string> variables{fmt::format("TONNAGE_WIRE_FD={}", kWorkerFd)};
-  for (const auto& [name, value] : options.environment) variables.push_back(fmt::format("{}={}", name, value));
+  for (const auto& [name, value] : options.environment)
+    variables.push_back(fmt::format("{}={}", name, value));
   std::vector<char*> environment;
   for (std::string& variable : variables) environment.push_back(variable.data());
   environment.push_back(nullptr);
@@ -29,9 +30,11 @@ Result<pid_t> spawn(const BlockingFrontOptions& options, int fd) {
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, fd, kWorkerFd);
   pid_t pid = -1;
-  const int failed = ::posix_spawn(&pid, program.c_str(), &actions, nullptr, arguments.data(), environment.data());
+  const int failed =
+      ::posix_spawn(&pid, program.c_str(), &actions, nullptr, arguments.data(), environment.data());
   ::posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0) return Status(Code::kNotFound, "no_program", fmt::format("cannot start {}: error {}", program, failed));
+  if (failed != 0)
+    return Status(Code::kNotFound, "no_program", fmt::format("cannot start {}: error {}", program, failed));
   return pid;
 }
 
@@ -68,7 +71,8 @@ BlockingFront::~BlockingFront() = default;
 
 Result<BlockingFront> BlockingFront::start(const BlockingFrontOptions& options) {
   TONNAGE_ASSIGN(auto pair, wire::Channel::make_pair());
-  if (::fcntl(pair.first.fd(), F_SETFL, O_RDWR) != 0) return internal("fcntl", "the channel stays non-blocking");
+  if (::fcntl(pair.first.fd(), F_SETFL, O_RDWR) != 0)
+    return internal("fcntl", "the channel stays non-blocking");
   TONNAGE_ASSIGN(const pid_t pid, spawn(options, pair.second.get()));
   pair.second.reset();
   BlockingFront front(std::make_unique<State>(std::move(pair.first), pid));
@@ -79,7 +83,8 @@ Result<BlockingFront> BlockingFront::start(const BlockingFrontOptions& options) 
   TONNAGE_ASSIGN(const UniqueFd slot, s.slot.read_only_fd());
   const std::array<int, 4> fds{doc.get(), slot.get(), slot.get(), s.region.fd()};
   TONNAGE_TRY(s.channel.send({.ticket = 0, .body = wire::Hello{}}));
-  TONNAGE_TRY(s.channel.send({.ticket = 0, .body = wire::Load{options.slot.count(), options.region.count()}}, fds));
+  TONNAGE_TRY(
+      s.channel.send({.ticket = 0, .body = wire::Load{options.slot.count(), options.region.count()}}, fds));
   TONNAGE_ASSIGN(const wire::Packet packet, s.channel.receive());
   if (const auto* failed = std::get_if<wire::Failed>(&packet.message.body)) {
     return internal("failed_to_load", fmt::format("{}: {}", failed->reason, failed->text));

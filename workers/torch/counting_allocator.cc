@@ -23,7 +23,8 @@ struct alignas(kAlignment) Header {
 static_assert(sizeof(Header) == kAlignment);
 
 Header* header_of(void* payload) {
-  return std::launder(static_cast<Header*>(static_cast<void*>(static_cast<std::byte*>(payload) - sizeof(Header))));
+  return std::launder(
+      static_cast<Header*>(static_cast<void*>(static_cast<std::byte*>(payload) - sizeof(Header))));
 }
 
 void release(void* payload) {
@@ -35,13 +36,15 @@ void release(void* payload) {
 
 // Counted bytes are those asked for, without header and rounding: they repeat exactly per shape.
 void* take_block(MemoryMeter& meter, std::size_t bytes) {
-  TORCH_CHECK_WITH(OutOfMemoryError, meter.take(bytes), "tonnage: ", bytes, " bytes would exceed the batch's grant");
+  TORCH_CHECK_WITH(OutOfMemoryError, meter.take(bytes), "tonnage: ", bytes,
+                   " bytes would exceed the batch's grant");
   const auto padded = checked_add(bytes, 2 * sizeof(Header) - 1);
   void* block = padded ? std::aligned_alloc(kAlignment, *padded / kAlignment * kAlignment) : nullptr;
   if (block == nullptr) {
     meter.give_back(bytes);
     meter.flag_pressure();
-    TORCH_CHECK_WITH(OutOfMemoryError, false, "tonnage: the kernel refused ", bytes, " bytes inside the grant");
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "tonnage: the kernel refused ", bytes,
+                     " bytes inside the grant");
   }
   std::construct_at(static_cast<Header*>(block), Header{&meter, bytes});
   return static_cast<std::byte*>(block) + sizeof(Header);
@@ -56,7 +59,9 @@ class CountingAllocator final : public c10::Allocator {
     return {payload, payload, &release, c10::Device(c10::DeviceType::CPU)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &release; }
-  void copy_data(void* to, const void* from, std::size_t bytes) const override { default_copy_data(to, from, bytes); }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    default_copy_data(to, from, bytes);
+  }
 
  private:
   MemoryMeter& meter_;

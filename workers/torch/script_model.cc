@@ -24,12 +24,18 @@ struct TypePair {
   c10::ScalarType theirs;
 };
 constexpr TypePair kTypes[] = {
-    {tensor::DataType::kBool, c10::ScalarType::Bool},     {tensor::DataType::kUint8, c10::ScalarType::Byte},
-    {tensor::DataType::kUint16, c10::ScalarType::UInt16}, {tensor::DataType::kUint32, c10::ScalarType::UInt32},
-    {tensor::DataType::kUint64, c10::ScalarType::UInt64}, {tensor::DataType::kInt8, c10::ScalarType::Char},
-    {tensor::DataType::kInt16, c10::ScalarType::Short},   {tensor::DataType::kInt32, c10::ScalarType::Int},
-    {tensor::DataType::kInt64, c10::ScalarType::Long},    {tensor::DataType::kFp16, c10::ScalarType::Half},
-    {tensor::DataType::kFp32, c10::ScalarType::Float},    {tensor::DataType::kFp64, c10::ScalarType::Double},
+    {tensor::DataType::kBool, c10::ScalarType::Bool},
+    {tensor::DataType::kUint8, c10::ScalarType::Byte},
+    {tensor::DataType::kUint16, c10::ScalarType::UInt16},
+    {tensor::DataType::kUint32, c10::ScalarType::UInt32},
+    {tensor::DataType::kUint64, c10::ScalarType::UInt64},
+    {tensor::DataType::kInt8, c10::ScalarType::Char},
+    {tensor::DataType::kInt16, c10::ScalarType::Short},
+    {tensor::DataType::kInt32, c10::ScalarType::Int},
+    {tensor::DataType::kInt64, c10::ScalarType::Long},
+    {tensor::DataType::kFp16, c10::ScalarType::Half},
+    {tensor::DataType::kFp32, c10::ScalarType::Float},
+    {tensor::DataType::kFp64, c10::ScalarType::Double},
     {tensor::DataType::kBf16, c10::ScalarType::BFloat16},
 };
 
@@ -37,14 +43,16 @@ Result<c10::ScalarType> torch_type(tensor::DataType type) {
   for (const TypePair& pair : kTypes) {
     if (pair.ours == type) return pair.theirs;
   }
-  return invalid("bad_datatype", "libtorch has no tensors of type " + std::string(tensor::datatype_name(type)));
+  return invalid("bad_datatype",
+                 "libtorch has no tensors of type " + std::string(tensor::datatype_name(type)));
 }
 
 Result<tensor::DataType> our_type(c10::ScalarType type) {
   for (const TypePair& pair : kTypes) {
     if (pair.theirs == type) return pair.ours;
   }
-  return internal("bad_output", std::string("an output has type ") + c10::toString(type) + ", which the wire cannot carry");
+  return internal("bad_output",
+                  std::string("an output has type ") + c10::toString(type) + ", which the wire cannot carry");
 }
 
 // TorchScript's texts carry a back trace of several kilobytes; the last lines name the cause.
@@ -78,14 +86,17 @@ Result<std::vector<at::Tensor>> flatten(const c10::IValue& value, const std::vec
     out.push_back(value.toTensor());
   } else if (value.isTuple()) {
     for (const c10::IValue& element : value.toTupleRef().elements()) {
-      if (!element.isTensor()) return internal("bad_output", "element " + std::to_string(out.size()) + " of the returned tuple is not a tensor");
+      if (!element.isTensor())
+        return internal("bad_output",
+                        "element " + std::to_string(out.size()) + " of the returned tuple is not a tensor");
       out.push_back(element.toTensor());
     }
   } else if (value.isTensorList()) {
     for (const at::Tensor& element : value.toTensorVector()) out.push_back(element);
   } else if (value.isGenericDict()) {
     const auto dict = value.toGenericDict();
-    if (docs.empty()) return internal("bad_output", "the module returns a dict: name its outputs in model.toml");
+    if (docs.empty())
+      return internal("bad_output", "the module returns a dict: name its outputs in model.toml");
     for (const wire::TensorDoc& doc : docs) {
       const auto found = dict.find(doc.name);
       if (found == dict.end() || !found->value().isTensor()) {
@@ -94,7 +105,8 @@ Result<std::vector<at::Tensor>> flatten(const c10::IValue& value, const std::vec
       out.push_back(found->value().toTensor());
     }
   } else {
-    return internal("bad_output", "the module returns " + value.tagKind() + "; allowed are a tensor, a tuple or list of tensors, and a dict");
+    return internal("bad_output", "the module returns " + value.tagKind() +
+                                      "; allowed are a tensor, a tuple or list of tensors, and a dict");
   }
   return out;
 }
@@ -102,15 +114,18 @@ Result<std::vector<at::Tensor>> flatten(const c10::IValue& value, const std::vec
 Status check_output(const at::Tensor& tensor, tensor::DataType type, const wire::TensorDoc& doc) {
   const auto where = "output '" + doc.name + "' ";
   if (type != doc.type) {
-    return internal("bad_output", where + "has type " + std::string(tensor::datatype_name(type)) + ", expected " + std::string(tensor::datatype_name(doc.type)));
+    return internal("bad_output", where + "has type " + std::string(tensor::datatype_name(type)) +
+                                      ", expected " + std::string(tensor::datatype_name(doc.type)));
   }
   if (static_cast<std::size_t>(tensor.dim()) != doc.dims.size()) {
-    return internal("bad_output", where + "has rank " + std::to_string(tensor.dim()) + ", expected " + std::to_string(doc.dims.size()));
+    return internal("bad_output", where + "has rank " + std::to_string(tensor.dim()) + ", expected " +
+                                      std::to_string(doc.dims.size()));
   }
   for (std::size_t i = 0; i < doc.dims.size(); ++i) {
     const std::int64_t size = tensor.size(static_cast<std::int64_t>(i));
     if (doc.dims[i] >= 0 && doc.dims[i] != size) {
-      return internal("bad_output", where + "has size " + std::to_string(size) + " in dim " + std::to_string(i) + ", expected " + std::to_string(doc.dims[i]));
+      return internal("bad_output", where + "has size " + std::to_string(size) + " in dim " +
+                                        std::to_string(i) + ", expected " + std::to_string(doc.dims[i]));
     }
   }
   return Status::ok();
@@ -123,7 +138,8 @@ std::vector<bool> inputs_written_to(const torch::jit::Module& module) {
   torch::jit::Inline(*graph);
   const torch::jit::AliasDb aliases(graph);
   std::vector<bool> written;
-  for (std::size_t i = 1; i < graph->inputs().size(); ++i) written.push_back(aliases.hasWriters(graph->inputs()[i]));
+  for (std::size_t i = 1; i < graph->inputs().size(); ++i)
+    written.push_back(aliases.hasWriters(graph->inputs()[i]));
   return written;
 }
 
@@ -133,13 +149,15 @@ Status check_input_count(const torch::jit::Module& module, std::size_t sent) {
   std::size_t required = 0;
   for (std::size_t i = 1; i < arguments.size(); ++i) required += arguments[i].default_value() ? 0U : 1U;
   if (sent >= required && sent <= arguments.size() - 1) return Status::ok();
-  return invalid("wrong_inputs", "forward() takes " + std::to_string(arguments.size() - 1) + " inputs, model.toml names " + std::to_string(sent));
+  return invalid("wrong_inputs", "forward() takes " + std::to_string(arguments.size() - 1) +
+                                     " inputs, model.toml names " + std::to_string(sent));
 }
 
 // Without a copy: from_blob wants a mutable pointer, but inputs_written_to() proved that nobody writes.
 at::Tensor wrap(const InputTensor& input, c10::ScalarType type, bool is_changed) {
   void* data = const_cast<std::byte*>(input.data.data());
-  at::Tensor tensor = at::from_blob(data, c10::IntArrayRef(input.dims.data(), input.dims.size()), at::TensorOptions().dtype(type));
+  at::Tensor tensor = at::from_blob(data, c10::IntArrayRef(input.dims.data(), input.dims.size()),
+                                    at::TensorOptions().dtype(type));
   return is_changed ? tensor.clone() : tensor;
 }
 
@@ -195,19 +213,24 @@ Result<Outputs> ScriptModel::run(std::span<const InputTensor> inputs) {
       TONNAGE_ASSIGN(const c10::ScalarType type, torch_type(inputs[i].type));
       arguments.emplace_back(wrap(inputs[i], type, i < state_->is_changed.size() && state_->is_changed[i]));
     }
-    TONNAGE_ASSIGN(std::vector<at::Tensor> tensors, flatten(state_->module.forward(std::move(arguments)), state_->outputs));
+    TONNAGE_ASSIGN(std::vector<at::Tensor> tensors,
+                   flatten(state_->module.forward(std::move(arguments)), state_->outputs));
     if (!state_->outputs.empty() && tensors.size() != state_->outputs.size()) {
-      return internal("bad_output", "the module returned " + std::to_string(tensors.size()) + " tensors, expected " + std::to_string(state_->outputs.size()));
+      return internal("bad_output", "the module returned " + std::to_string(tensors.size()) +
+                                        " tensors, expected " + std::to_string(state_->outputs.size()));
     }
     Outputs out;
     out.storage_ = std::make_unique<Outputs::Storage>();
     for (std::size_t i = 0; i < tensors.size(); ++i) {
-      if (!tensors[i].defined() || !tensors[i].device().is_cpu()) return internal("bad_output", "output " + std::to_string(i) + " is not a CPU tensor");
+      if (!tensors[i].defined() || !tensors[i].device().is_cpu())
+        return internal("bad_output", "output " + std::to_string(i) + " is not a CPU tensor");
       at::Tensor tensor = tensors[i].contiguous();
       TONNAGE_ASSIGN(const tensor::DataType type, our_type(tensor.scalar_type()));
       if (!state_->outputs.empty()) TONNAGE_TRY(check_output(tensor, type, state_->outputs[i]));
       const auto sizes = tensor.sizes();
-      out.tensors_.push_back({type, {sizes.begin(), sizes.end()}, {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}});
+      out.tensors_.push_back({type,
+                              {sizes.begin(), sizes.end()},
+                              {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}});
       out.storage_->tensors.push_back(std::move(tensor));
     }
     return out;

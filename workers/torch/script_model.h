@@ -7,7 +7,8 @@
 //     contiguous CPU tensors that live as long as the Outputs object, and never carry a graph.
 //  2. No exception leaves: what the runtime throws comes back as a Status whose detail is the first
 //     lines of its text. Whether it was memory is the meter's business (memory_meter.h).
-//  3. A batch runs on `threads` threads, fixed at load. Outputs are in the order of the expected docs: a tuple or list by position, a dict by name.
+//  3. A batch runs on `threads` threads, fixed at load. Outputs are in the order of the expected docs: a
+//  tuple or list by position, a dict by name.
 // Threads: one. Owns: the module. Fails with: bad_model_file, wrong_inputs, model_error, bad_output.
 #pragma once
 
@@ -73,7 +74,7 @@ class ScriptModel {
   // How many inputs the module may change in place, and are therefore copied.
   std::size_t copied_inputs() const;
 
-  static std::string runtime_name();  // "libtorch 2.13.0"
+  static std::string runtime_name();    // "libtorch 2.13.0"
   static std::string cpu_capability();  // "AVX512"
 
  private:

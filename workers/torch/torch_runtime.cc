@@ -35,10 +35,12 @@ Result<kit::Loaded> TorchRuntime::load(const wire::LoadDoc& doc) {
   meter_.end();
   if (!model.is_ok()) {
     if (meter_.over_grant()) {
-      return Status(Code::kOverloaded, "over_grant",
-                    "loading needs " + format_bytes(meter_.needed()) + ", allowed are " + format_bytes(doc.load_limit));
+      return Status(
+          Code::kOverloaded, "over_grant",
+          "loading needs " + format_bytes(meter_.needed()) + ", allowed are " + format_bytes(doc.load_limit));
     }
-    if (meter_.pressure()) return Status(Code::kUnavailable, "pressure", "the kernel refused memory while loading");
+    if (meter_.pressure())
+      return Status(Code::kUnavailable, "pressure", "the kernel refused memory while loading");
     return model.status();
   }
   model_ = std::move(model).value();
@@ -52,7 +54,8 @@ Result<kit::Loaded> TorchRuntime::load(const wire::LoadDoc& doc) {
 
 kit::RunResult TorchRuntime::run(const kit::RunView& view) {
   inputs_.clear();
-  for (const kit::Tensor& input : view.inputs) inputs_.push_back({input.type, input.shape.dims(), input.data});
+  for (const kit::Tensor& input : view.inputs)
+    inputs_.push_back({input.type, input.shape.dims(), input.data});
   meter_.begin(view.grant);
   auto outputs = model_->run(inputs_);
   meter_.end();

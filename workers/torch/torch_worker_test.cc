@@ -31,10 +31,19 @@ std::vector<wire::TensorDoc> id_inputs() {
 std::vector<wire::TensorDoc> score_outputs() {
   return {{"scores", tensor::DataType::kFp32, {-1, 2}}, {"mean", tensor::DataType::kFp32, {-1, 64}}};
 }
-std::vector<wire::TensorDoc> one_float(const char* name) { return {{name, tensor::DataType::kFp32, {-1, 64}}}; }
+std::vector<wire::TensorDoc> one_float(const char* name) {
+  return {{name, tensor::DataType::kFp32, {-1, 64}}};
+}
 
-wire::LoadDoc doc_of(const std::string& path, std::vector<wire::TensorDoc> inputs, std::vector<wire::TensorDoc> outputs) {
-  return {.model = "m", .version = "1", .route = "script", .path = path, .threads = 1, .inputs = std::move(inputs), .outputs = std::move(outputs)};
+wire::LoadDoc doc_of(const std::string& path, std::vector<wire::TensorDoc> inputs,
+                     std::vector<wire::TensorDoc> outputs) {
+  return {.model = "m",
+          .version = "1",
+          .route = "script",
+          .path = path,
+          .threads = 1,
+          .inputs = std::move(inputs),
+          .outputs = std::move(outputs)};
 }
 
 Result<BlockingFront> start(wire::LoadDoc doc) {
@@ -42,10 +51,13 @@ Result<BlockingFront> start(wire::LoadDoc doc) {
                                .environment = {{"OMP_WAIT_POLICY", "passive"}},
                                .doc = std::move(doc)});
 }
-Result<BlockingFront> start_scores() { return start(doc_of(kModels + "/scores.pt", id_inputs(), score_outputs())); }
+Result<BlockingFront> start_scores() {
+  return start(doc_of(kModels + "/scores.pt", id_inputs(), score_outputs()));
+}
 
 // rows × length ids and a mask without padding; `id` < 0: a spread of valid ones.
-wire::Run ids_run(BlockingFront& front, std::uint32_t rows, std::uint32_t length, Bytes grant, std::int64_t id = -1) {
+wire::Run ids_run(BlockingFront& front, std::uint32_t rows, std::uint32_t length, Bytes grant,
+                  std::int64_t id = -1) {
   const std::size_t count = std::size_t{rows} * length;
   const auto slot = as_elements<std::int64_t>(front.slot());
   const std::size_t second = (count + 7) / 8 * 8;
@@ -56,13 +68,18 @@ wire::Run ids_run(BlockingFront& front, std::uint32_t rows, std::uint32_t length
           .rows = rows,
           .length = length,
           .grant = grant,
-          .inputs = {{tensor::DataType::kInt64, shape, 0, count * 8}, {tensor::DataType::kInt64, shape, second * 8, count * 8}}};
+          .inputs = {{tensor::DataType::kInt64, shape, 0, count * 8},
+                     {tensor::DataType::kInt64, shape, second * 8, count * 8}}};
 }
 
 wire::Run floats_run(BlockingFront& front, std::uint32_t rows) {
   const auto slot = as_elements<float>(front.slot());
   std::iota(slot.begin(), slot.begin() + rows * 64, 0.0F);
-  return {.slot = 0, .rows = rows, .length = 0, .grant = kPlenty, .inputs = {{tensor::DataType::kFp32, shape_of({rows, 64}), 0, rows * 64 * 4}}};
+  return {.slot = 0,
+          .rows = rows,
+          .length = 0,
+          .grant = kPlenty,
+          .inputs = {{tensor::DataType::kFp32, shape_of({rows, 64}), 0, rows * 64 * 4}}};
 }
 
 wire::Done done_of(Result<kit::FrontOutcome> outcome) {
@@ -109,11 +126,13 @@ class TorchWorker : public testing::Test {
   }
   void expect_reference(const BlockingFront& front, const wire::Done& done) {
     ASSERT_EQ(2U, done.outputs.size());
-    for (const auto& [index, file] : {std::pair{0, "expected_scores.f32"}, std::pair{1, "expected_mean.f32"}}) {
+    for (const auto& [index, file] :
+         {std::pair{0, "expected_scores.f32"}, std::pair{1, "expected_mean.f32"}}) {
       const auto values = floats_of(front, done.outputs[static_cast<std::size_t>(index)]);
       const auto expected = floats_in(file);
       ASSERT_EQ(expected.size(), values.size());
-      for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(expected[i], values[i], 1e-5) << file << " at " << i;
+      for (std::size_t i = 0; i < values.size(); ++i)
+        EXPECT_NEAR(expected[i], values[i], 1e-5) << file << " at " << i;
     }
   }
 };
@@ -180,11 +199,13 @@ TEST_F(TorchWorker, RefusesAboveTheGrantByTheFlagAndServesTheNextRun) {
   auto front = start_scores();
   ASSERT_TRUE(front.is_ok());
   const wire::Done good = done_of(front->run(ids_run(*front, 16, 128, kPlenty)));
-  const wire::Error error = error_of(front->run(ids_run(*front, 16, 128, saturating_sub(good.peak, Bytes(1)))));
+  const wire::Error error =
+      error_of(front->run(ids_run(*front, 16, 128, saturating_sub(good.peak, Bytes(1)))));
   EXPECT_EQ(wire::ErrorKind::kOverGrant, error.kind) << error.text;
   EXPECT_EQ(good.peak, error.needed);
   EXPECT_EQ(good.live, error.live);
-  EXPECT_EQ(good.peak, done_of(front->run(ids_run(*front, 16, 128, good.peak))).peak) << "exactly the peak is enough";
+  EXPECT_EQ(good.peak, done_of(front->run(ids_run(*front, 16, 128, good.peak))).peak)
+      << "exactly the peak is enough";
 }
 
 TEST_F(TorchWorker, CallsARefusalOfTheKernelPressureAndServesTheNextRun) {
@@ -231,7 +252,8 @@ TEST_F(TorchWorker, ShowsEveryByteThatAModelKeepsPerCall) {
   auto front = start(doc_of(kModels + "/hoards.pt", one_float("x"), one_float("y")));
   ASSERT_TRUE(front.is_ok()) << front.status().to_string();
   const Bytes live = done_of(front->run(floats_run(*front, 1))).live;
-  for (std::uint64_t i = 1; i <= 10; ++i) EXPECT_EQ(live + kib(4) * i, done_of(front->run(floats_run(*front, 1))).live);
+  for (std::uint64_t i = 1; i <= 10; ++i)
+    EXPECT_EQ(live + kib(4) * i, done_of(front->run(floats_run(*front, 1))).live);
 }
 
 TEST_F(TorchWorker, RefusesAnOutputOfAnotherTypeThanExpected) {

@@ -11,8 +11,8 @@
 
 namespace tonnage::cost::detail {
 
-inline constexpr std::uint32_t kBlock = 500;       // batches per block of recent maxima
-inline constexpr std::uint32_t kFallEvery = 100;   // batches
+inline constexpr std::uint32_t kBlock = 500;      // batches per block of recent maxima
+inline constexpr std::uint32_t kFallEvery = 100;  // batches
 inline constexpr double kFallFactor = 0.95;
 
 struct Bucket {
@@ -20,10 +20,10 @@ struct Bucket {
   std::uint64_t running = 0;   // largest peak of the running block
   std::uint64_t previous = 0;  // … of the block before it
   std::uint32_t in_block = 0;
-  std::uint32_t batches = 0;   // saturates
-  bool refused = false;        // since its last success
-  bool exact = false;          // measured at the padded length itself
-  double log_time = 0;         // mean of log(actual ÷ predicted time)
+  std::uint32_t batches = 0;  // saturates
+  bool refused = false;       // since its last success
+  bool exact = false;         // measured at the padded length itself
+  double log_time = 0;        // mean of log(actual ÷ predicted time)
   std::uint32_t times = 0;
 
   std::uint64_t recent_max() const { return std::max(running, previous); }

@@ -33,7 +33,8 @@ Normal normal_equations(std::span<const Point> points) {
     }
     n.weight_sum += point.weight;
   }
-  for (std::size_t i = 0; i < kFeatures; ++i) n.scale[i] = n.matrix[i][i] > 0 ? 1 / std::sqrt(n.matrix[i][i]) : 0;
+  for (std::size_t i = 0; i < kFeatures; ++i)
+    n.scale[i] = n.matrix[i][i] > 0 ? 1 / std::sqrt(n.matrix[i][i]) : 0;
   for (std::size_t i = 0; i < kFeatures; ++i) {
     for (std::size_t j = 0; j < kFeatures; ++j) n.matrix[i][j] *= n.scale[i] * n.scale[j];
     n.right[i] *= n.scale[i];
@@ -110,7 +111,8 @@ Plane fit_plane(std::span<const Point> points) {
     for (unsigned set = 1; set < 1U << kFeatures; ++set) {
       if (std::popcount(set) != size) continue;
       const auto solution = solve(n, set);
-      if (!solution || std::any_of(solution->begin(), solution->end(), [](long double c) { return c < 0; })) continue;
+      if (!solution || std::any_of(solution->begin(), solution->end(), [](long double c) { return c < 0; }))
+        continue;
       const Plane plane = unscaled(n, *solution);
       const double error = mean_square(plane, points, static_cast<double>(n.weight_sum));
       if (error < best_error - kEquallyWell) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kGoodFit = 0.005;             // worst relative error that one plane may keep
 constexpr double kLeastMargin = 0.005;         // deterministic: the 64 KiB rounding is on top
-constexpr double kLeastMarginOfValues = 0.05;  // value-dependent
+constexpr double kLeastMarginOfValues = 0.03;  // value-dependent
 constexpr double kMarginOfFew = 0.10;          // too few shapes to hold any back
 constexpr std::size_t kFewShapes = 4;
 
@@ -25,7 +25,8 @@ bool is_monotone(std::span<const PeakSample> samples) {
 }
 
 // Every second shape, and all that no other shape contains: an outer edge is never extrapolated to.
-void split(std::span<const PeakSample> samples, std::vector<PeakSample>& to_fit, std::vector<PeakSample>& held_back) {
+void split(std::span<const PeakSample> samples, std::vector<PeakSample>& to_fit,
+           std::vector<PeakSample>& held_back) {
   std::vector<PeakSample> sorted(samples.begin(), samples.end());
   std::sort(sorted.begin(), sorted.end(), [](const PeakSample& a, const PeakSample& b) {
     return a.shape.length != b.shape.length ? a.shape.length < b.shape.length : a.shape.rows < b.shape.rows;
@@ -47,7 +48,8 @@ void split(std::span<const PeakSample> samples, std::vector<PeakSample>& to_fit,
 
 std::vector<Point> as_points(std::span<const PeakSample> samples) {
   std::vector<Point> points;
-  for (const PeakSample& sample : samples) points.push_back({sample.shape, static_cast<double>(sample.highest), 1});
+  for (const PeakSample& sample : samples)
+    points.push_back({sample.shape, static_cast<double>(sample.highest), 1});
   return points;
 }
 

@@ -20,7 +20,7 @@ namespace tonnage::cost::detail {
 
 struct PeakSample {
   Shape shape;
-  std::uint64_t lowest = 0;   // over the repeats with other values
+  std::uint64_t lowest = 0;  // over the repeats with other values
   std::uint64_t highest = 0;
   std::uint32_t runs = 1;
 };

@@ -52,11 +52,14 @@ Status bad_profile(std::string_view why) {
   return invalid("bad_profile", fmt::format("a stored profile cannot be used: {}", why));
 }
 
-std::uint32_t narrow(std::int64_t number) { return number > UINT32_MAX ? UINT32_MAX : static_cast<std::uint32_t>(number); }
+std::uint32_t narrow(std::int64_t number) {
+  return number > UINT32_MAX ? UINT32_MAX : static_cast<std::uint32_t>(number);
+}
 
 bool read_shape(const Line& line, CostModel::State& state) {
   const auto& n = line.numbers;
-  if (n.size() < 6 || n[0] < 1 || n[2] > n[3] || n[4] < 1 || state.profile.size() == kMaxProfiled) return false;
+  if (n.size() < 6 || n[0] < 1 || n[2] > n[3] || n[4] < 1 || state.profile.size() == kMaxProfiled)
+    return false;
   Profiled& entry = state.profiled({narrow(n[0]), narrow(n[1])});
   entry.peak.lowest = static_cast<std::uint64_t>(n[2]);
   entry.peak.highest = static_cast<std::uint64_t>(n[3]);
@@ -84,8 +87,8 @@ std::string CostModel::to_text() const {
                                 s.options.max_length);
   if (s.determinism == Determinism::kValueDependent) out += "value_dependent\n";
   for (const Profiled& entry : s.profile) {
-    out += fmt::format("shape {} {} {} {} {}", entry.peak.shape.rows, entry.peak.shape.length, entry.peak.lowest,
-                       entry.peak.highest, entry.peak.runs);
+    out += fmt::format("shape {} {} {} {} {}", entry.peak.shape.rows, entry.peak.shape.length,
+                       entry.peak.lowest, entry.peak.highest, entry.peak.runs);
     for (const std::int64_t time : entry.times) out += fmt::format(" {}", time);
     out += '\n';
   }
@@ -102,7 +105,8 @@ Result<CostModel> CostModel::from_text(std::string_view text, const CostOptions&
   if (take(text, '\n') != kHeader) return bad_profile("it was written by another version");
   const std::string expected =
       fmt::format("options {} {} {}", options.max_rows, options.pad_multiple, options.max_length);
-  if (take(text, '\n') != expected) return bad_profile("it was made for other limits of rows, padding or length");
+  if (take(text, '\n') != expected)
+    return bad_profile("it was made for other limits of rows, padding or length");
   CostModel model(options);
   State& state = *model.state_;
   while (!text.empty()) {

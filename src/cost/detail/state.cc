@@ -16,7 +16,7 @@ constexpr double kExactMargin = 0.02;     // largest margin of a shape that traf
 constexpr std::uint32_t kTrusted = 1000;  // batches after which a bucket of a value-dependent model
                                           // may lie below its fit
 constexpr double kDriftWeight = 1.0 / 16;
-constexpr double kLargestStep = 1.4;      // log: one outlier counts as a factor of four at most
+constexpr double kLargestStep = 1.4;  // log: one outlier counts as a factor of four at most
 constexpr std::uint32_t kResidualMemory = 64;
 constexpr double kShrink = 8;
 

@@ -39,7 +39,7 @@ struct CostModel::State {
   detail::PeakFit peak_fit;
   detail::TimeFit time_fit;
   std::vector<detail::Bucket> buckets;
-  double spread = 1;     // what a miss says of shapes never seen; bounded, falls back to one
+  double spread = 1;  // what a miss says of shapes never seen; bounded, falls back to one
   double log_drift = 0;
   std::uint64_t batches = 0;
   CostTable table;
@@ -53,7 +53,9 @@ struct CostModel::State {
   std::size_t index_of(std::uint32_t rows, std::uint32_t column) const {
     return static_cast<std::size_t>(column) * table.max_rows() + (rows - 1);
   }
-  detail::Bucket& bucket_of(Shape shape) { return buckets[index_of(shape.rows, table.column_of(shape.length))]; }
+  detail::Bucket& bucket_of(Shape shape) {
+    return buckets[index_of(shape.rows, table.column_of(shape.length))];
+  }
   const detail::Bucket& bucket_of(Shape shape) const {
     return buckets[index_of(shape.rows, table.column_of(shape.length))];
   }

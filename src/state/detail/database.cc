@@ -19,7 +19,8 @@ Status unusable(sqlite3* connection) {
 }
 
 int bind(sqlite3_stmt* statement, int index, const Value& value) {
-  if (const auto* number = std::get_if<std::int64_t>(&value)) return ::sqlite3_bind_int64(statement, index, *number);
+  if (const auto* number = std::get_if<std::int64_t>(&value))
+    return ::sqlite3_bind_int64(statement, index, *number);
   const auto text = std::get<std::string_view>(value);
   // A null destructor says "not copied": the caller's text outlives the statement.
   return ::sqlite3_bind_text64(statement, index, text.data(), text.size(), nullptr, SQLITE_UTF8);
