@@ -46,16 +46,18 @@ Status Lease::begin(Bytes grant) {
 
 void Lease::raise_to(Bytes above_ready) {
   resident_high_ = std::max(resident_high_, above_ready);
+  highest_ = std::max(highest_, above_ready);
   if (resident_high_ > amount()) charge_.merge(account_.record(resident_high_ - amount()));
 }
 
 void Lease::observe(Bytes resident) { raise_to(saturating_sub(resident, ready_)); }
 
-void Lease::end(Bytes resident, Bytes peak) {
+void Lease::end(Bytes resident, Bytes peak, Bytes highest) {
   grant_ = Bytes();
   tensor_high_ = std::max(tensor_high_, peak);
+  highest_ = std::max(highest_, saturating_sub(highest, ready_));
   raise_to(saturating_sub(resident, ready_));
-  slack_ = saturating_sub(resident_high_, tensor_high_);
+  slack_ = saturating_sub(highest_, tensor_high_);
   charge_.shrink_to(resident_high_ + rest());
 }
 
@@ -66,9 +68,7 @@ void Lease::end_unread(Bytes peak) {
 
 void Lease::settle(Bytes resident) {
   const Bytes now = saturating_sub(resident, ready_);
-  resident_high_ = now;
-  // The learned overhead stays; what tensors once filled has gone back to the kernel.
-  tensor_high_ = std::min(tensor_high_, saturating_sub(now, slack_));
+  resident_high_ = now;  // what was learned about slack stays
   if (now > amount()) charge_.merge(account_.record(now - amount()));
   charge_.shrink_to(std::max(now, grant_ == Bytes() ? Bytes() : grant_ + slack_));
 }

@@ -9,9 +9,9 @@
 //  3. end() ends the grant and gives back what was reserved for it and never became resident, except
 //     for a rest of max(1 MiB, 1/16) that the next batch like it would ask for again. What was
 //     resident stays leased; that shrinks only by settle(reading) after trim.
-//  4. Slack is the resident high-water minus the tensor high-water: bytes kept from an earlier batch
-//     are room for the next one, not overhead on top of it. It starts at 8 MiB, and a grant far above
-//     every measured peak (a quarter and 1 MiB) starts from 8 MiB again.
+//  4. Slack is the highest that was ever resident minus the highest tensor peak: bytes kept from an
+//     earlier batch are room for the next one, not overhead on top of it. It starts at 8 MiB, and a
+//     grant far above every measured peak (a quarter and 1 MiB) starts from 8 MiB again.
 // Grants of a device are served in ticket order by GrantQueue (memory/grant_queue.h).
 // Threads: the loop. Owns: the lease charge. Fails with: overloaded/over_budget.
 #pragma once
@@ -37,8 +37,10 @@ class Lease {
   // Largest grant that could begin now: inside the lease, or with what the account can still give.
   Bytes largest_grant() const;
   Status begin(Bytes grant);
-  // `resident` = RssAnon read by the front after the batch; peak = tensor bytes the worker reported.
-  void end(Bytes resident, Bytes peak);
+  // `resident` = RssAnon read by the front after the batch; peak = tensor bytes the worker reported;
+  // highest = the most that was resident at any time since ready, where the kernel knows it: a worker
+  // that frees at once shows little afterwards, and needs its overhead all the same.
+  void end(Bytes resident, Bytes peak, Bytes highest = Bytes());
   // end() without a reading: allowed where needs_reading(grant) was false.
   void end_unread(Bytes peak);
   // Whether a run of `grant` could make more resident than is leased.
@@ -62,7 +64,8 @@ class Lease {
   Bytes data_ready_;
   Bytes grant_;
   Bytes slack_;
-  Bytes resident_high_;  // above ready
+  Bytes resident_high_;  // above ready, by readings since the last settle
+  Bytes highest_;        // above ready, at any time
   Bytes tensor_high_;
 };
 

@@ -100,8 +100,16 @@ TEST_F(LeaseTest, SettlesToWhatIsResidentAfterTrim) {
   lease_.settle(kReady + mib(10));
   EXPECT_EQ(mib(10), lease_.amount());
   EXPECT_EQ(mib(10), budget_.root().used());
-  // The tensor bytes went back to the kernel: they are no longer free to use.
-  EXPECT_EQ(mib(68), lease_.needed_for(mib(60)));
+  // The tensor bytes went back to the kernel: they are no longer free to use, but their overhead is known.
+  EXPECT_EQ(mib(63), lease_.needed_for(mib(60)));
+}
+
+TEST_F(LeaseTest, LearnsTheOverheadOfAWorkerThatFreesAtOnce) {
+  ASSERT_TRUE(lease_.begin(mib(60)).is_ok());
+  lease_.end(kReady + mib(2), mib(60), kReady + mib(65));
+  EXPECT_EQ(mib(5), lease_.slack());
+  EXPECT_EQ(mib(3), lease_.amount()) << "2 are resident, and the smallest rest";
+  EXPECT_EQ(mib(65), lease_.needed_for(mib(60)));
 }
 
 TEST_F(LeaseTest, SettlesNeverBelowARunningGrant) {

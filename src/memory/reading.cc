@@ -64,6 +64,13 @@ Result<ProcessReading> ProcessReader::read() const {
   return parse_status({text.data(), static_cast<std::size_t>(got)});
 }
 
+Status reset_resident_peak(pid_t pid) {
+  const std::string path = fmt::format("/proc/{}/clear_refs", pid);
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!fd || ::write(fd.get(), "5", 1) != 1) return no_process(path, errno);
+  return Status::ok();
+}
+
 Result<ProcessReading> read_process(pid_t pid) {
   TONNAGE_ASSIGN(const ProcessReader reader, ProcessReader::open(pid));
   return reader.read();

@@ -18,7 +18,7 @@ struct ProcessReading {
   Bytes anonymous;        // RssAnon
   Bytes file;             // RssFile
   Bytes shared;           // RssShmem
-  Bytes resident_peak;    // VmHWM (all resident, since start)
+  Bytes resident_peak;    // VmHWM: highest of all three together, since start or reset_resident_peak()
   Bytes data;             // VmData: what RLIMIT_DATA limits
 };
 
@@ -38,6 +38,8 @@ class ProcessReader {
   UniqueFd status_;
 };
 
+// VmHWM starts again from what is resident now. Error: not_found/no_process (also: not ours to reset).
+Status reset_resident_peak(pid_t pid);
 // Parsing alone, for tests. Error: internal/bad_status.
 Result<ProcessReading> parse_status(std::string_view status_file);
 

@@ -40,6 +40,16 @@ TEST(ReadProcess, SeesMemoryThatIsTouched) {
   EXPECT_EQ('x', block.back());
 }
 
+TEST(ReadProcess, SeesAPeakThatIsOverSinceItWasReset) {
+  { const std::vector<char> earlier(64 << 20, 'x'); }
+  ASSERT_TRUE(reset_resident_peak(::getpid()).is_ok());
+  const Bytes start = read_process(::getpid()).value().resident_peak;
+  { const std::vector<char> block(32 << 20, 'x'); }
+  const Bytes peak = read_process(::getpid()).value().resident_peak;
+  EXPECT_GE(peak, start + mib(24));
+  EXPECT_LE(peak, start + mib(48));
+}
+
 TEST(ReadProcess, SaysThatAProcessIsGone) {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
@@ -51,6 +61,7 @@ TEST(ReadProcess, SaysThatAProcessIsGone) {
   ASSERT_EQ(child, ::waitpid(child, nullptr, 0));
   EXPECT_EQ("no_process", reader.read().status().reason());
   EXPECT_EQ("no_process", read_process(child).status().reason());
+  EXPECT_EQ("no_process", reset_resident_peak(child).reason());
 }
 
 }  // namespace

@@ -4,16 +4,17 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/pidfd.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "supervisor/detail/launch_plan.h"
+#include "supervisor/detail/pidfd.h"
 
 namespace tonnage::supervisor {
 namespace {
@@ -64,6 +65,8 @@ class ChildProcess final : public ProcessPort {
   pid_t pid() const override { return child_.pid; }
   Result<memory::ProcessReading> reading() const override { return child_.status.read(); }
 
+  Status reset_resident_peak() override { return memory::reset_resident_peak(child_.pid); }
+
   Status limit_data(Bytes limit) override {
     rlimit current{};
     if (::prlimit(child_.pid, RLIMIT_DATA, nullptr, &current) != 0) return no_process("prlimit");
@@ -76,7 +79,7 @@ class ChildProcess final : public ProcessPort {
  private:
   // The process is not reaped, so neither its pid nor its group can belong to somebody else.
   void signal_group() {
-    ::pidfd_send_signal(child_.pidfd.get(), SIGKILL, nullptr, 0);
+    detail::signal_pidfd(child_.pidfd, SIGKILL);
     ::kill(-child_.pid, SIGKILL);
   }
 
@@ -165,7 +168,7 @@ Result<std::unique_ptr<ProcessPort>> ChildProcessFactory::start(const LaunchComm
   if (pid == 0) plan.become(ends.second.get(), null_input.get(), parent);
   ::setpgid(pid, pid);  // whoever of the two is first; afterwards the group can be signalled
 
-  UniqueFd pidfd(::pidfd_open(pid, 0));
+  UniqueFd pidfd = detail::open_pidfd(pid);
   auto status = memory::ProcessReader::open(pid);
   if (!pidfd || !status.is_ok()) {
     const Status error = pidfd ? status.status() : no_process("pidfd_open");

@@ -3,7 +3,8 @@
 //
 // Promises:
 //  1. A child is in a process group of its own, has the channel as descriptor 3, /dev/null as input,
-//     our standard error as output, no other descriptor, and exactly the environment it was given.
+//     our standard error as output, no other descriptor, and exactly the environment it was given
+//     plus TONNAGE_WIRE_FD=3.
 //  2. It dies with us: the kernel kills it when the thread that called start() ends, so that thread
 //     is the loop's and lives as long as the server.
 //  3. Packets come before on_exit; at most 64 are read per turn of the loop, so that a flood delays

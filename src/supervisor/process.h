@@ -44,6 +44,8 @@ class ProcessPort {
   virtual void kill() = 0;  // SIGKILL; on_exit follows, nothing else does
   virtual pid_t pid() const = 0;
   virtual Result<memory::ProcessReading> reading() const = 0;
+  // From now on reading().resident_peak tells about the time from now on.
+  virtual Status reset_resident_peak() = 0;
   virtual Status limit_data(Bytes limit) = 0;  // RLIMIT_DATA by prlimit
 };
 

@@ -72,6 +72,7 @@ const std::optional<wire::LoadedDoc>& Worker::loaded() const { return state_->lo
 Status Worker::last_error() const { return state_->last_error; }
 std::uint64_t Worker::deaths() const { return state_->deaths; }
 bool Worker::has_process() const { return state_->process != nullptr; }
+pid_t Worker::pid() const { return state_->process ? state_->process->pid() : 0; }
 
 MutableByteView Worker::input_slot(std::uint32_t slot) {
   TONNAGE_CHECK(is_idle(), "a slot of a worker that is not idle was asked for");

@@ -130,6 +130,7 @@ class Worker {
   std::uint64_t deaths() const;
   // False once a stopped worker's process is gone and all its memory given back.
   bool has_process() const;
+  pid_t pid() const;  // 0 without a process
 
   // The slot to gather into; only while idle.
   MutableByteView input_slot(std::uint32_t slot);
@@ -139,7 +140,8 @@ class Worker {
   Bytes growth_for(Bytes grant) const;
   // Needs is_idle(). Error (nothing was started): overloaded/over_budget.
   Status run(RunCommand command, UniqueFunction<void(RunOutcome)> done);
-  // Asks the worker to release caches, then settles the lease by a new reading.
+  // Asks the worker to release caches (after the batch, where one runs), then settles the lease by a
+  // new reading.
   void trim();
   void kill(std::string_view why);
   void forgive_last_death();

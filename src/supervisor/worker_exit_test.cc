@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <csignal>
 
-#include "supervisor/worker_fixture.h"
+#include "testkit/worker_fixture.h"
 
 namespace tonnage::supervisor {
 namespace {
 
-using WorkerExit = WorkerTest;
+using WorkerExit = testkit::WorkerTest;
 using testkit::FakeBatch;
 using testkit::FakeFault;
 
@@ -97,7 +97,7 @@ struct Lie {
   void (*tell)(testkit::FakeProcess&);
 };
 
-class WorkerLies : public WorkerTest, public testing::WithParamInterface<Lie> {};
+class WorkerLies : public testkit::WorkerTest, public testing::WithParamInterface<Lie> {};
 
 TEST_P(WorkerLies, CostThatProcessAndNothingElse) {
   make_ready();

@@ -2,12 +2,12 @@
 #include <array>
 #include <cstring>
 
-#include "supervisor/worker_fixture.h"
+#include "testkit/worker_fixture.h"
 
 namespace tonnage::supervisor {
 namespace {
 
-using WorkerRun = WorkerTest;
+using WorkerRun = testkit::WorkerTest;
 using testkit::FakeBatch;
 using testkit::FakeFault;
 
@@ -70,6 +70,17 @@ TEST_F(WorkerRun, ReservesBeforeAndHoldsAfterwardsWhatBecameResident) {
   EXPECT_EQ(Bytes(), worker_->memory().grant);
   EXPECT_EQ(mib(49) + Bytes(mib(49).count() / 16), worker_->memory().lease);
   EXPECT_EQ(Bytes(), worker_->growth_for(mib(50)));
+}
+
+TEST_F(WorkerRun, KnowsTheOverheadOfAWorkerThatFreesAtOnce) {
+  factory_.model.frees_at_once = true;
+  factory_.model.peak = [](const FakeBatch&) { return mib(40); };
+  make_ready();
+  ASSERT_TRUE(run(mib(40)).is_ok());
+  loop_.advance(milliseconds(5));
+  EXPECT_LE(worker_->memory().lease, mib(2)) << "others may have what went back to the kernel";
+  ASSERT_TRUE(run(mib(40)).is_ok());
+  EXPECT_EQ(mib(41), worker_->memory().lease);
 }
 
 TEST_F(WorkerRun, LimitsDataBeforeARunThatGrowsTheLease) {
@@ -159,6 +170,16 @@ TEST_F(WorkerRun, ShrinksTheLeaseOnlyAfterTrimAndANewReading) {
   process().set_resident(mib(41));
   worker_->trim();
   loop_.advance(milliseconds(1));
+  EXPECT_EQ(kib(64), worker_->memory().lease);
+}
+
+TEST_F(WorkerRun, TrimsAfterTheBatchThatIsRunning) {
+  make_ready();
+  ASSERT_TRUE(run().is_ok());
+  worker_->trim();
+  EXPECT_EQ("run", process().received().back());
+  loop_.advance(milliseconds(6));
+  EXPECT_EQ("trim", process().received().back());
   EXPECT_EQ(kib(64), worker_->memory().lease);
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "supervisor/worker_fixture.h"
+#include "testkit/worker_fixture.h"
 
 namespace tonnage::supervisor {
 namespace {
 
-using WorkerStart = WorkerTest;
+using WorkerStart = testkit::WorkerTest;
 
 TEST_F(WorkerStart, SaysHelloThenLoadsAndIsReady) {
   factory_.model.loaded.runtime = "fake 1.0";

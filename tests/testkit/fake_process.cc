@@ -84,7 +84,8 @@ void FakeProcess::kill() { exit_later({ExitReason::Kind::kSignal, SIGKILL}); }
 Result<memory::ProcessReading> FakeProcess::reading() const {
   const FakeModel& model = factory_.model;
   const Bytes anonymous = model.base + model.weights + resident_;
-  return memory::ProcessReading{anonymous, mib(8), Bytes(), anonymous + mib(8), anonymous + mib(50)};
+  const Bytes peak = model.base + model.weights + highest_ + mib(8);
+  return memory::ProcessReading{anonymous, mib(8), Bytes(), peak, anonymous + mib(50)};
 }
 
 Status FakeProcess::limit_data(Bytes limit) {
@@ -150,12 +151,14 @@ void FakeProcess::on_run(std::uint64_t ticket, const wire::Run& run) {
   const Bytes true_peak = model.peak(now);
   peak_ = std::min(true_peak, run.grant);
   resident_ = std::max(resident_, peak_ + model.overhead);
+  highest_ = std::max(highest_, resident_);
   after(model.time(now), [this] { end_run(); });
 }
 
 void FakeProcess::end_run() {
   const FakeBatch now = batch();
   const FakeModel& model = factory_.model;
+  if (model.frees_at_once) resident_ = std::min(resident_, model.retained);
   if (const Bytes true_peak = model.peak(now); true_peak > run_.grant) {
     return fail_run(wire::ErrorKind::kOverGrant, run_.grant, true_peak, "the grant was too small");
   }

@@ -3,7 +3,8 @@
 //
 // Promises: never answers inside send(); the same script and the same calls give the same answers at
 // the same times; dies like a real one (on_exit once, last; nothing after kill() but on_exit).
-// Memory is arithmetic: anonymous bytes = base + weights + what the largest batch so far has touched.
+// Memory is arithmetic: anonymous bytes = base + weights + what the largest batch so far has touched
+// (or what is retained, where the model frees at once).
 // Segments are the real ones, mapped only when the script's `outputs` asks for data.
 // Threads: the loop.
 #pragma once
@@ -48,6 +49,7 @@ struct FakeModel {
   Bytes weights = mib(10);
   Bytes overhead = mib(1);   // resident above the tensor peak
   Bytes retained = kib(64);  // resident above ready after trim
+  bool frees_at_once = false;  // `retained` already after every batch
 
   std::function<Duration(const FakeBatch&)> time = [](const FakeBatch&) { return milliseconds(5); };
   // True tensor peak; above the grant the batch ends in over_grant.
@@ -80,6 +82,7 @@ class FakeProcess final : public supervisor::ProcessPort {
   void kill() override;
   pid_t pid() const override { return pid_; }
   Result<memory::ProcessReading> reading() const override;
+  Status reset_resident_peak() override { return Status::ok(); }
   Status limit_data(Bytes limit) override;
 
   // By hand: what the script would not do.
@@ -114,7 +117,8 @@ class FakeProcess final : public supervisor::ProcessPort {
   wire::Run run_;
   std::uint64_t ticket_ = 0;
   Bytes peak_;
-  Bytes resident_;
+  Bytes resident_;  // above ready
+  Bytes highest_;
   std::optional<Bytes> data_limit_;
   bool is_exiting_ = false;
   bool refuses_messages_ = false;

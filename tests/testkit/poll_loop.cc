@@ -57,26 +57,31 @@ bool PollLoop::run_until(const std::function<bool()>& is_done) {
 }
 
 void PollLoop::turn(TimePoint deadline) {
-  run_posted();
-  run_due_timers();
-  run_readable(deadline);
+  // What ran may be what the caller waits for, so the turn does not wait after it.
+  const bool ran_posted = run_posted();
+  const bool ran_timers = run_due_timers();
+  run_readable(ran_posted || ran_timers ? now() : deadline);
 }
 
-void PollLoop::run_posted() {
+bool PollLoop::run_posted() {
   std::vector<UniqueFunction<void()>> posted;
   {
     auto waiting = posted_.lock();
     posted.swap(*waiting);
   }
   for (auto& fn : posted) fn();
+  return !posted.empty();
 }
 
-void PollLoop::run_due_timers() {
+bool PollLoop::run_due_timers() {
   const TimePoint until = now();
+  bool ran = false;
   while (!timers_.empty() && timers_.begin()->first.first <= until) {
     auto due = timers_.extract(timers_.begin());
     due.mapped()();
+    ran = true;
   }
+  return ran;
 }
 
 void PollLoop::run_readable(TimePoint deadline) {

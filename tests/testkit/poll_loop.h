@@ -39,8 +39,8 @@ class PollLoop final : public Loop {
   struct Armed;
   struct Watching;
 
-  void run_posted();
-  void run_due_timers();
+  bool run_posted();
+  bool run_due_timers();
   void run_readable(TimePoint deadline);
 
   UniqueFd wake_;

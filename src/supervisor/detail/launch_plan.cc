@@ -26,6 +26,7 @@ LaunchPlan::LaunchPlan(const LaunchCommand& command) : idle_priority_(command.id
   arguments_.push_back(command.program);
   arguments_.insert(arguments_.end(), command.arguments.begin(), command.arguments.end());
   for (const auto& [name, value] : command.environment) environment_.push_back(name + "=" + value);
+  environment_.push_back("TONNAGE_WIRE_FD=" + std::to_string(kWorkerSocket));
   argv_ = pointers_to(arguments_);
   envp_ = pointers_to(environment_);
 }

@@ -45,6 +45,7 @@ void Worker::State::give_back() {
   data_limit = Bytes();
   live = Bytes();
   reading = {};
+  wants_trim = false;
   trim_asked.reset();
   load_timer.reset();
   watchdog_timer.reset();

@@ -108,7 +108,9 @@ void Worker::State::close_grant(Bytes peak, Bytes live_now) {
   const bool is_fresh = host.loop.now() - read_at < kReadingIsFresh;
   if (!flight->needs_reading && is_fresh) return lease->end_unread(believed);
   if (!read_memory()) return lease->end_unread(believed);
-  lease->end(reading.anonymous, believed);
+  const Bytes others = reading.file + reading.shared;
+  lease->end(reading.anonymous, believed,
+             peak_is_since_ready ? saturating_sub(reading.resident_peak, others) : Bytes());
 }
 
 void Worker::State::finish(RunOutcome outcome) {
@@ -116,6 +118,7 @@ void Worker::State::finish(RunOutcome outcome) {
   flight.reset();
   watchdog_at = kNever;
   if (state == WorkerState::kBusy) state = is_stopping ? WorkerState::kStopped : WorkerState::kReady;
+  if (std::exchange(wants_trim, false)) trim();
   const std::weak_ptr<bool> guard = alive;
   done(std::move(outcome));
   if (!guard.expired()) announce();
@@ -165,6 +168,9 @@ void Worker::State::on_need(std::uint64_t ticket, const wire::Need& need) {
 
 void Worker::State::trim() {
   if (!lease || ending || is_stopping || trim_asked) return;
+  // A worker in the middle of a batch may wait for a region, and takes nothing else then.
+  wants_trim = flight.has_value();
+  if (wants_trim) return;
   const Status sent = process->send({0, wire::Trim{}}, {});
   if (sent.is_ok()) trim_asked = host.loop.now();
 }

@@ -130,6 +130,7 @@ Status Worker::State::settle_base(const wire::Loaded& loaded_message) {
 }
 
 void Worker::State::become_ready(const wire::Loaded& loaded_message, wire::LoadedDoc doc) {
+  peak_is_since_ready = process->reset_resident_peak().is_ok();
   lease.emplace(lease_account, reading.anonymous, reading.data + kStack * options.threads);
   loaded = std::move(doc);
   live_baseline = loaded_message.live;

@@ -94,11 +94,13 @@ struct Worker::State {
   memory::Charge weights;
   memory::Charge loading;
   std::optional<memory::Lease> lease;
-  Bytes data_limit;  // as set; only ever raised
+  bool peak_is_since_ready = false;  // VmHWM
+  Bytes data_limit;                  // as set; only ever raised
   Bytes live_baseline;
   Bytes live;
   memory::ProcessReading reading{};
   TimePoint read_at{};
+  bool wants_trim = false;  // once the batch is done
   std::optional<TimePoint> trim_asked;
 
   std::uint64_t next_ticket = 1;
