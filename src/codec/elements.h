@@ -29,8 +29,9 @@ Parsed parse_number(tensor::DataType type, std::string_view token, MutableByteVi
 // "'300' is outside UINT8".
 std::string describe(Parsed why, tensor::DataType type, std::string_view token);
 
-// Reads the JSON value in front of `reader` as one element (not BYTES).
-Status read_element(JsonReader& reader, tensor::DataType type, MutableByteView out);
+// Read the JSON value in front of `reader` as one element; `why` is set when they give false.
+bool read_string_element(JsonReader& reader, std::string_view& text, Status& why);
+bool read_element(JsonReader& reader, tensor::DataType type, MutableByteView out, Status& why);
 
 struct TensorHead {
   std::string_view name;

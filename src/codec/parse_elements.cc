@@ -51,6 +51,12 @@ Parsed parse_real(std::string_view token, MutableByteView out) {
   return Parsed::kOk;
 }
 
+Status at_element(const TensorHead& head, std::uint64_t index, const Status& status) {
+  const std::uint64_t row_elements = head.shape.elements() / static_cast<std::uint64_t>(head.shape.dim(0));
+  return invalid(status.reason(), fmt::format("input '{}', row {}, position {}: {}", head.name,
+                                              index / row_elements, index % row_elements, status.detail()));
+}
+
 // Reads the elements of one array, checking on the way that its nesting is that of the shape.
 class ArrayWalk {
  public:
@@ -62,7 +68,7 @@ class ArrayWalk {
     }
   }
 
-  // fn(index) reads one element from the reader.
+  // read_one(index, why) reads one element from the reader; a Status per element would cost half the time.
   template <typename Fn>
   Status run(Fn read_one) {
     if (!reader_.enter_array()) return named(reader_.status());
@@ -76,7 +82,7 @@ class ArrayWalk {
         TONNAGE_TRY(descend());
       } else {
         if (count_ == head_.shape.elements()) return wrong_count("more");
-        TONNAGE_TRY(read_one(count_));
+        if (Status why; !read_one(count_, why)) return at_element(head_, count_, why);
         ++count_;
       }
     }
@@ -112,25 +118,17 @@ class ArrayWalk {
   std::uint64_t count_ = 0;
 };
 
-Status at_element(const TensorHead& head, std::uint64_t index, const Status& status) {
-  const std::uint64_t row_elements = head.shape.elements() / static_cast<std::uint64_t>(head.shape.dim(0));
-  return invalid(status.reason(), fmt::format("input '{}', row {}, position {}: {}", head.name,
-                                              index / row_elements, index % row_elements, status.detail()));
-}
-
 Result<request::RowsTensor> read_strings(JsonReader& reader, const TensorHead& head) {
   std::vector<std::byte> bytes;
   request::RowsTensor tensor;
   const auto rows = static_cast<std::uint64_t>(head.shape.dim(0));
   const std::uint64_t row_elements = head.shape.elements() / rows;
-  TONNAGE_TRY(ArrayWalk(reader, head).run([&](std::uint64_t index) {
+  TONNAGE_TRY(ArrayWalk(reader, head).run([&](std::uint64_t index, Status& why) {
     if (index % row_elements == 0) tensor.offsets.push_back(bytes.size());
     std::string_view text;
-    if (reader.peek() != JsonKind::kString)
-      return at_element(head, index, invalid("bad_value", "a string is expected"));
-    if (!reader.read_string(text)) return reader.status();
+    if (!read_string_element(reader, text, why)) return false;
     tensor::append_string(bytes, text);
-    return Status::ok();
+    return true;
   }));
   tensor.offsets.resize(rows, bytes.size());
   tensor.offsets.push_back(bytes.size());
@@ -165,6 +163,23 @@ Result<request::RowsTensor> copy_strings(ByteView bytes, const TensorHead& head)
   return tensor;
 }
 
+// true and false, and the 0 and 1 that some clients send for them.
+bool read_flag(JsonReader& reader, MutableByteView out, Status& why) {
+  bool value = false;
+  JsonNumber number;
+  const JsonKind kind = reader.peek();
+  if (kind == JsonKind::kBool && reader.read_bool(value)) {
+    out[0] = static_cast<std::byte>(value);
+    return true;
+  }
+  if (kind == JsonKind::kNumber && reader.read_number(number) && (number.text == "0" || number.text == "1")) {
+    out[0] = static_cast<std::byte>(number.text == "1");
+    return true;
+  }
+  why = reader.is_ok() ? invalid("bad_value", "true or false is expected") : reader.status();
+  return false;
+}
+
 }  // namespace
 
 Parsed parse_number(DataType type, std::string_view token, MutableByteView out) {
@@ -193,28 +208,23 @@ std::string describe(Parsed why, DataType type, std::string_view token) {
   }
 }
 
-Status read_element(JsonReader& reader, DataType type, MutableByteView out) {
-  const JsonKind kind = reader.peek();
-  if (type == DataType::kBool && kind == JsonKind::kBool) {
-    bool value = false;
-    if (!reader.read_bool(value)) return reader.status();
-    out[0] = static_cast<std::byte>(value);
-    return Status::ok();
-  }
-  if (!reader.is_ok()) return reader.status();
-  if (kind != JsonKind::kNumber) {
-    return invalid("bad_value",
-                   type == DataType::kBool ? "true or false is expected" : "a number is expected");
-  }
+bool read_string_element(JsonReader& reader, std::string_view& text, Status& why) {
+  if (reader.peek() == JsonKind::kString && reader.read_string(text)) return true;
+  why = reader.is_ok() ? invalid("bad_value", "a string is expected") : reader.status();
+  return false;
+}
+
+bool read_element(JsonReader& reader, DataType type, MutableByteView out, Status& why) {
+  if (type == DataType::kBool) return read_flag(reader, out, why);
   JsonNumber number;
-  if (!reader.read_number(number)) return reader.status();
-  if (type == DataType::kBool) {
-    if (number.text != "0" && number.text != "1") return invalid("bad_value", "true or false is expected");
-    out[0] = static_cast<std::byte>(number.text == "1");
-    return Status::ok();
+  if (reader.peek() != JsonKind::kNumber || !reader.read_number(number)) {
+    why = reader.is_ok() ? invalid("bad_value", "a number is expected") : reader.status();
+    return false;
   }
   const Parsed parsed = parse_number(type, number.text, out);
-  return parsed == Parsed::kOk ? Status::ok() : invalid("bad_value", describe(parsed, type, number.text));
+  if (parsed == Parsed::kOk) return true;
+  why = invalid("bad_value", describe(parsed, type, number.text));
+  return false;
 }
 
 Result<request::RowsTensor> read_tensor(JsonReader& reader, const TensorHead& head) {
@@ -234,9 +244,8 @@ Result<request::RowsTensor> read_tensor(JsonReader& reader, const TensorHead& he
   tensor.data = tensor::Buffer(head.shape.bytes_of(head.type).size());
   tensor.row_bytes = tensor.data.size() / static_cast<std::size_t>(head.shape.dim(0));
   const MutableByteView out = tensor.data.mutable_view();
-  TONNAGE_TRY(ArrayWalk(reader, head).run([&](std::uint64_t index) {
-    Status status = read_element(reader, head.type, out.subspan(index * size, size));
-    return status.is_ok() ? Status::ok() : at_element(head, index, status);
+  TONNAGE_TRY(ArrayWalk(reader, head).run([&](std::uint64_t index, Status& why) {
+    return read_element(reader, head.type, out.subspan(index * size, size), why);
   }));
   return tensor;
 }

@@ -150,24 +150,19 @@ Status RowCollector::read_level(JsonReader& reader, std::size_t level) {
 }
 
 Status RowCollector::read_one(JsonReader& reader) {
-  Status status;
+  Status why;
   if (input_->type == DataType::kBytes) {
     std::string_view text;
-    if (reader.peek() != JsonKind::kString) {
-      status = invalid("bad_value", "a string is expected");
-    } else if (reader.read_string(text)) {
-      tensor::append_string(bytes_, text);
-    }
+    if (read_string_element(reader, text, why)) tensor::append_string(bytes_, text);
   } else if (!is_json_type(input_->type)) {
-    status = invalid("not_in_json", fmt::format("{} has no text form", tensor::datatype_name(input_->type)));
+    why = invalid("not_in_json", fmt::format("{} has no text form", tensor::datatype_name(input_->type)));
   } else {
     const std::size_t at = bytes_.size();
     bytes_.resize(at + tensor::element_size(input_->type));
-    status = read_element(reader, input_->type, MutableByteView(bytes_).subspan(at));
+    (void)read_element(reader, input_->type, MutableByteView(bytes_).subspan(at), why);
   }
-  if (!reader.is_ok()) return reader.status();
-  if (status.is_ok()) return status;
-  return invalid(status.reason(), fmt::format("record {}: {}", row() + 1, status.detail()));
+  if (why.is_ok()) return why;
+  return invalid(why.reason(), fmt::format("record {}: {}", row() + 1, why.detail()));
 }
 
 Status RowCollector::add_csv(const CsvReader& record) {
