@@ -39,20 +39,22 @@ std::string make_request(const Options& options, const Endpoint& endpoint, std::
   if (options.binary) {
     const std::size_t numbers = options.body_bytes / 4;
     data.assign(numbers * 4, '\0');
-    json = fmt::format(R"({{"inputs":[{{"name":"x","shape":[1,{}],"datatype":"FP32","parameters":{{"binary_data_size":{}}}}}],)"
-                       R"("outputs":[{{"name":"y","parameters":{{"binary_data":true}}}}]}})",
-                       numbers, data.size());
+    json = fmt::format(
+        R"({{"inputs":[{{"name":"x","shape":[1,{}],"datatype":"FP32","parameters":{{"binary_data_size":{}}}}}],)"
+        R"("outputs":[{{"name":"y","parameters":{{"binary_data":true}}}}]}})",
+        numbers, data.size());
     length_header = fmt::format("Inference-Header-Content-Length: {}\r\n", json.size());
   } else {
     for (std::size_t n = 1; json.size() + 4 <= options.body_bytes; ++n) {
       std::string numbers;
       for (std::size_t i = 0; i < n; ++i) numbers += i == 0 ? "0.5" : ",0.5";
-      json = fmt::format(R"({{"inputs":[{{"name":"x","shape":[1,{}],"datatype":"FP32","data":[{}]}}]}})", n, numbers);
+      json = fmt::format(R"({{"inputs":[{{"name":"x","shape":[1,{}],"datatype":"FP32","data":[{}]}}]}})", n,
+                         numbers);
     }
   }
   body_size = json.size() + data.size();
-  return fmt::format("POST {}/v2/models/{}/infer HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n{}\r\n", endpoint.path,
-                     options.model, endpoint.host, body_size, length_header) +
+  return fmt::format("POST {}/v2/models/{}/infer HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n{}\r\n",
+                     endpoint.path, options.model, endpoint.host, body_size, length_header) +
          json + data;
 }
 
@@ -82,7 +84,8 @@ Result<Outcome> one_client(const Endpoint& endpoint, const std::string& request,
   while (load::now() < start + time) {
     parser.reset(false);
     const TimePoint before = load::now();
-    if (::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0) return internal("send", "connection lost");
+    if (::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0)
+      return internal("send", "connection lost");
     for (bool complete = false; !complete;) {
       const ssize_t got = ::recv(fd.get(), buffer.data(), buffer.size(), 0);
       if (got <= 0) return internal("recv", "connection lost");
@@ -103,11 +106,13 @@ Result<Outcome> many_clients(const Endpoint& endpoint, const std::string& reques
   std::vector<std::uint64_t> ready;
   const TimePoint start = load::now();
   const TimePoint warm = start + options.time / 10;
-  TONNAGE_ASSIGN(auto client, load::Client::make(endpoint, options.clients, [&](std::uint64_t tag, Result<load::HttpReply> reply) {
-                   const TimePoint at = load::now();
-                   if (at >= warm) outcome.add(at - sent[tag], reply.is_ok() && reply->status == 200);
-                   ready.push_back(tag);
-                 }));
+  TONNAGE_ASSIGN(
+      auto client,
+      load::Client::make(endpoint, options.clients, [&](std::uint64_t tag, Result<load::HttpReply> reply) {
+        const TimePoint at = load::now();
+        if (at >= warm) outcome.add(at - sent[tag], reply.is_ok() && reply->status == 200);
+        ready.push_back(tag);
+      }));
   for (std::uint64_t i = 0; i < options.clients; ++i) ready.push_back(i);
   while (load::now() < start + options.time) {
     std::vector<std::uint64_t> free;
@@ -131,12 +136,15 @@ Status run(const Options& options) {
   const auto micros = [&](double share) {
     if (outcome.micros.empty()) return to_seconds(outcome.latency.quantile(share)) * 1e6;
     const auto at = static_cast<std::size_t>(share * static_cast<double>(outcome.micros.size() - 1));
-    std::nth_element(outcome.micros.begin(), outcome.micros.begin() + static_cast<std::ptrdiff_t>(at), outcome.micros.end());
+    std::nth_element(outcome.micros.begin(), outcome.micros.begin() + static_cast<std::ptrdiff_t>(at),
+                     outcome.micros.end());
     return outcome.micros[at];
   };
-  fmt::print("{{\"p50_us\":{:.2f},\"p99_us\":{:.2f},\"rps\":{:.1f},\"answered\":{},\"refused\":{},\"body_bytes\":{}}}\n",
-             micros(0.5), micros(0.99), static_cast<double>(outcome.answered) / outcome.elapsed, outcome.answered,
-             outcome.refused, body_size);
+  fmt::print(
+      "{{\"p50_us\":{:.2f},\"p99_us\":{:.2f},\"rps\":{:.1f},\"answered\":{},\"refused\":{},\"body_bytes\":{}}"
+      "}\n",
+      micros(0.5), micros(0.99), static_cast<double>(outcome.answered) / outcome.elapsed, outcome.answered,
+      outcome.refused, body_size);
   return Status::ok();
 }
 
@@ -153,7 +161,8 @@ void pin(int cpu) {
 int main(int argc, char** argv) {
   using namespace tonnage;
   if (argc != 8) {
-    std::fprintf(stderr, "usage: tonnage-bench-echo-client PORT MODEL json|binary BODY_BYTES CLIENTS SECONDS CPU\n");
+    std::fprintf(stderr,
+                 "usage: tonnage-bench-echo-client PORT MODEL json|binary BODY_BYTES CLIENTS SECONDS CPU\n");
     return 2;
   }
   bench::Options options;

@@ -73,7 +73,8 @@ bool parse_statm(std::string_view text, std::uint64_t page_bytes, ProcessUse& in
   return true;
 }
 
-ProcessTree::ProcessTree(pid_t root) : root_(root), page_bytes_(static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE))) {}
+ProcessTree::ProcessTree(pid_t root)
+    : root_(root), page_bytes_(static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE))) {}
 
 void ProcessTree::add_with_children(pid_t pid, std::vector<pid_t>& into) const {
   into.push_back(pid);

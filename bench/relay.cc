@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reference of bench overhead: client → front → worker → back with nothing in it but what a process per
-// model cannot do without: AF_UNIX SEQPACKET for wake-ups, one memfd copy each way, blocking. No HTTP, no JSON.
+// model cannot do without: AF_UNIX SEQPACKET for wake-ups, one memfd copy each way, blocking. No HTTP, no
+// JSON.
 //   tonnage-bench-relay BYTES REQUESTS CLIENT_CPU FRONT_CPU WORKER_CPU     (a CPU of -1: not pinned)
 // Prints {"p50_us":…,"p99_us":…}.
 #include <fmt/format.h>
@@ -74,7 +75,8 @@ void run_front(int client, int worker, char* input, const char* output) {
     const auto size = static_cast<std::uint64_t>(got);
     std::memcpy(input, message.data(), size);
     std::uint64_t done = 0;
-    if (::send(worker, &size, sizeof size, 0) < 0 || ::recv(worker, &done, sizeof done, 0) != sizeof done) return;
+    if (::send(worker, &size, sizeof size, 0) < 0 || ::recv(worker, &done, sizeof done, 0) != sizeof done)
+      return;
     std::memcpy(message.data(), output, done);
     if (::send(client, message.data(), done, 0) < 0) return;
   }
@@ -117,7 +119,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: tonnage-bench-relay BYTES REQUESTS CLIENT_CPU FRONT_CPU WORKER_CPU\n");
     return 2;
   }
-  const auto bytes = static_cast<std::size_t>(std::clamp(std::atol(argv[1]), 1L, static_cast<long>(kMaxBytes)));
+  const auto bytes =
+      static_cast<std::size_t>(std::clamp(std::atol(argv[1]), 1L, static_cast<long>(kMaxBytes)));
   const int requests = std::max(std::atoi(argv[2]), 1);
   char* const input = map_shared(kMaxBytes);
   char* const output = map_shared(kMaxBytes);
@@ -131,6 +134,7 @@ int main(int argc, char** argv) {
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
   }
-  fmt::print("{{\"p50_us\":{:.2f},\"p99_us\":{:.2f}}}\n", micros[micros.size() / 2], micros[micros.size() * 99 / 100]);
+  fmt::print("{{\"p50_us\":{:.2f},\"p99_us\":{:.2f}}}\n", micros[micros.size() / 2],
+             micros[micros.size() * 99 / 100]);
   return 0;
 }

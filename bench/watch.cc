@@ -27,12 +27,14 @@ constexpr long kEveryMs = 10;
 double cpu_seconds() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6; };
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 struct Watched {
-  Use highest;            // at the moment of the highest sum
+  Use highest;  // at the moment of the highest sum
   std::uint64_t highest_shared = 0;
   std::uint64_t samples = 0;
   double seconds = 0;
@@ -42,7 +44,8 @@ bool write_result(const char* path, const Watched& watched, const ProcessTree& t
   std::string processes;
   for (const auto& [pid, use] : tree.processes()) {
     processes += fmt::format(R"({}{{"pid":{},"name":{},"vm_hwm_bytes":{},"highest_rss_anon_bytes":{}}})",
-                             processes.empty() ? "" : ",", pid, json_string(use.name), use.vm_hwm, use.highest_rss_anon);
+                             processes.empty() ? "" : ",", pid, json_string(use.name), use.vm_hwm,
+                             use.highest_rss_anon);
   }
   std::FILE* file = std::fopen(path, "w");
   if (file == nullptr) return false;
@@ -50,8 +53,9 @@ bool write_result(const char* path, const Watched& watched, const ProcessTree& t
              R"({{"highest_use_bytes":{},"anonymous_bytes":{},"shared_bytes":{},"highest_shared_bytes":{},)"
              R"("samples":{},"seconds":{:.3f},"cpu_share":{:.4f},"processes":[{}]}})"
              "\n",
-             watched.highest.total(), watched.highest.anonymous, watched.highest.shared, watched.highest_shared,
-             watched.samples, watched.seconds, watched.seconds > 0 ? cpu_seconds() / watched.seconds : 0, processes);
+             watched.highest.total(), watched.highest.anonymous, watched.highest.shared,
+             watched.highest_shared, watched.samples, watched.seconds,
+             watched.seconds > 0 ? cpu_seconds() / watched.seconds : 0, processes);
   return std::fclose(file) == 0;
 }
 
@@ -75,7 +79,8 @@ int watch(pid_t pid, const char* out) {
   ProcessTree tree(pid);
   Watched watched;
   const auto start = std::chrono::steady_clock::now();
-  std::array<pollfd, 3> ready = {{{timer.get(), POLLIN, 0}, {signals.get(), POLLIN, 0}, {process.get(), POLLIN, 0}}};
+  std::array<pollfd, 3> ready = {
+      {{timer.get(), POLLIN, 0}, {signals.get(), POLLIN, 0}, {process.get(), POLLIN, 0}}};
   while ((ready[1].revents | ready[2].revents) == 0) {
     const Use use = tree.read();
     if (use.total() > watched.highest.total()) watched.highest = use;

@@ -24,9 +24,10 @@ Result<load::Format> parse_format(const LoadOptions& options) {
   if (both == "v2/binary") return load::Format::kV2Binary;
   if (both == "sagemaker/json") return load::Format::kSageMakerJson;
   if (both == "sagemaker/text") return load::Format::kSageMakerText;
-  return bad_option(fmt::format("--dialect {} with --format {}: allowed are v2 with json or binary, sagemaker with "
-                                "json or text",
-                                options.dialect, options.format));
+  return bad_option(
+      fmt::format("--dialect {} with --format {}: allowed are v2 with json or binary, sagemaker with "
+                  "json or text",
+                  options.dialect, options.format));
 }
 
 Result<load::WorkloadOptions> workload_options(const LoadOptions& options) {

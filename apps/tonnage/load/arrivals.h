@@ -15,7 +15,8 @@ enum class Spacing : std::uint8_t { kPoisson, kFixed };
 
 class Arrivals {
  public:
-  Arrivals(double rate, Spacing spacing, std::uint64_t seed) : mean_(1.0 / rate), spacing_(spacing), random_(seed) {}
+  Arrivals(double rate, Spacing spacing, std::uint64_t seed)
+      : mean_(1.0 / rate), spacing_(spacing), random_(seed) {}
 
   // Offset of the next request from the start; never falls.
   Duration next() {

@@ -50,7 +50,8 @@ Result<Endpoint> parse_endpoint(std::string_view url) {
   addrinfo* raw = nullptr;
   const int error = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &raw);
   if (error != 0) {
-    return Status(Code::kUnavailable, "connect_failed", fmt::format("{}: {}", authority, ::gai_strerror(error)));
+    return Status(Code::kUnavailable, "connect_failed",
+                  fmt::format("{}: {}", authority, ::gai_strerror(error)));
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> found(raw, &::freeaddrinfo);
   Endpoint endpoint{std::string(authority), std::string(path), {}, found->ai_addrlen};
@@ -156,7 +157,8 @@ void Client::handle(std::size_t slot, std::uint32_t events) {
     ::getsockopt(connection.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
     errno = error;
     if (error != 0) return finish(slot, failed(endpoint_.host), false);
-    if (Status status = connection.write_some(); !status.is_ok()) return finish(slot, std::move(status), false);
+    if (Status status = connection.write_some(); !status.is_ok())
+      return finish(slot, std::move(status), false);
   }
   if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) == 0) return;
   Result<std::optional<HttpReply>> read = connection.read_some();

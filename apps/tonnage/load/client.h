@@ -67,7 +67,7 @@ class Client {
   UniqueFd epoll_;
   UniqueFd timer_;
   std::vector<std::unique_ptr<Connection>> slots_;
-  std::vector<std::size_t> idle_;    // the last one used comes first: few sockets stay warm
+  std::vector<std::size_t> idle_;  // the last one used comes first: few sockets stay warm
   std::vector<std::size_t> vacant_;
   std::uint32_t open_ = 0;
 };

@@ -28,7 +28,8 @@ Status Connection::write_some() {
   while (wants_write()) {
     const ssize_t wrote = ::send(fd(), request_.data() + sent_, request_.size() - sent_, MSG_NOSIGNAL);
     if (wrote < 0 && would_block(errno)) return Status();
-    if (wrote < 0 && errno == ECONNREFUSED) return Status(Code::kUnavailable, "connect_failed", std::strerror(errno));
+    if (wrote < 0 && errno == ECONNREFUSED)
+      return Status(Code::kUnavailable, "connect_failed", std::strerror(errno));
     if (wrote < 0) return lost(std::strerror(errno));
     sent_ += static_cast<std::size_t>(wrote);
   }

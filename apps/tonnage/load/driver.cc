@@ -94,7 +94,8 @@ void Driver::send_waiting() {
 void Driver::take_off(Duration due) {
   const std::uint64_t tag = next_tag_++;
   Flight flight{workload_.next(), due};
-  std::string request = workload_.http_request(flight.shot, client_->endpoint().host, client_->endpoint().path);
+  std::string request =
+      workload_.http_request(flight.shot, client_->endpoint().host, client_->endpoint().path);
   in_flight_.emplace(tag, std::move(flight));
   ++progress_.sent;
   last_send_ = elapsed();
@@ -129,7 +130,8 @@ void Driver::on_reply(std::uint64_t tag, Result<HttpReply> reply) {
 
 void Driver::give_up() {
   while (!in_flight_.empty()) {
-    on_reply(in_flight_.begin()->first, Status(Code::kDeadlineExceeded, "no_reply", "the server did not answer"));
+    on_reply(in_flight_.begin()->first,
+             Status(Code::kDeadlineExceeded, "no_reply", "the server did not answer"));
   }
 }
 
@@ -174,14 +176,14 @@ Result<RunTimes> Driver::run() {
 }  // namespace
 
 Result<RunTimes> run_requests(Endpoint endpoint, Workload& workload, const DriveOptions& options,
-                         const Observer& observer) {
+                              const Observer& observer) {
   Driver driver(workload, options, observer);
   const std::uint32_t connections =
       options.rate > 0 ? options.max_connections : std::min(options.max_connections, options.outstanding);
-  TONNAGE_ASSIGN(auto client,
-                 Client::make(std::move(endpoint), connections, [&driver](std::uint64_t tag, Result<HttpReply> reply) {
-                   driver.on_reply(tag, std::move(reply));
-                 }));
+  TONNAGE_ASSIGN(auto client, Client::make(std::move(endpoint), connections,
+                                           [&driver](std::uint64_t tag, Result<HttpReply> reply) {
+                                             driver.on_reply(tag, std::move(reply));
+                                           }));
   driver.connect(std::move(client));
   return driver.run();
 }

@@ -53,6 +53,6 @@ struct RunTimes {
 };
 
 Result<RunTimes> run_requests(Endpoint endpoint, Workload& workload, const DriveOptions& options,
-                         const Observer& observer);
+                              const Observer& observer);
 
 }  // namespace tonnage::load

@@ -58,8 +58,7 @@ class RepliesInTurn {
 };
 
 constexpr const char* kOk = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-constexpr const char* kFull =
-    "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nX-Tonnage-Reason: lane_full\r\n\r\n";
+constexpr const char* kFull = "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nX-Tonnage-Reason: lane_full\r\n\r\n";
 
 Workload small_workload() {
   ModelInfo model{"m", {{"x", "UINT8", 1, {-1, 4}}}, {}};
@@ -91,7 +90,8 @@ TEST_F(DriverTest, SendsExactlyAsManyAsAsked) {
 }
 
 TEST_F(DriverTest, TellsRefusalsApart) {
-  RepliesInTurn server({kOk, kFull, nullptr, "HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n", "nonsense\r\n\r\n"});
+  RepliesInTurn server(
+      {kOk, kFull, nullptr, "HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n", "nonsense\r\n\r\n"});
   ASSERT_TRUE(drive(server, ten()).is_ok());
   std::map<std::string, int> seen;
   for (const Sample& sample : samples) ++seen[sample.reason];

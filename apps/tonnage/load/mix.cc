@@ -12,7 +12,8 @@ LengthClass Mix::draw(Random& random) const {
   const double at = random.unit();
   if (at < share[0]) return LengthClass::kShort;
   // The last class with a share takes what rounding leaves.
-  if (at < share[0] + share[1] || share[2] == 0) return share[1] > 0 ? LengthClass::kMedium : LengthClass::kShort;
+  if (at < share[0] + share[1] || share[2] == 0)
+    return share[1] > 0 ? LengthClass::kMedium : LengthClass::kShort;
   return LengthClass::kLong;
 }
 
@@ -35,7 +36,8 @@ Result<Mix> parse_mix(std::string_view text) {
   bool ok = true;
   for (std::size_t i = 0; i < kClasses && ok; ++i) {
     const auto [stop, error] = std::from_chars(at, end, mix.share.at(i));
-    ok = error == std::errc() && mix.share.at(i) >= 0 && (i + 1 < kClasses ? stop != end && *stop == '/' : stop == end);
+    ok = error == std::errc() && mix.share.at(i) >= 0 &&
+         (i + 1 < kClasses ? stop != end && *stop == '/' : stop == end);
     sum += mix.share.at(i);
     at = stop + 1;
   }

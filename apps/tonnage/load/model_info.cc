@@ -17,9 +17,20 @@ Status bad(std::string_view what, std::string_view json) {
 }
 
 Result<std::uint32_t> element_bytes(std::string_view datatype, std::string_view json) {
-  constexpr std::array<std::pair<std::string_view, std::uint32_t>, 14> kTypes = {
-      {{"BOOL", 1}, {"UINT8", 1}, {"INT8", 1}, {"UINT16", 2}, {"INT16", 2}, {"FP16", 2}, {"BF16", 2},
-       {"UINT32", 4}, {"INT32", 4}, {"FP32", 4}, {"UINT64", 8}, {"INT64", 8}, {"FP64", 8}, {"BYTES", 0}}};
+  constexpr std::array<std::pair<std::string_view, std::uint32_t>, 14> kTypes = {{{"BOOL", 1},
+                                                                                  {"UINT8", 1},
+                                                                                  {"INT8", 1},
+                                                                                  {"UINT16", 2},
+                                                                                  {"INT16", 2},
+                                                                                  {"FP16", 2},
+                                                                                  {"BF16", 2},
+                                                                                  {"UINT32", 4},
+                                                                                  {"INT32", 4},
+                                                                                  {"FP32", 4},
+                                                                                  {"UINT64", 8},
+                                                                                  {"INT64", 8},
+                                                                                  {"FP64", 8},
+                                                                                  {"BYTES", 0}}};
   for (const auto& [name, bytes] : kTypes) {
     if (name == datatype) return bytes;
   }
@@ -27,8 +38,8 @@ Result<std::uint32_t> element_bytes(std::string_view datatype, std::string_view 
 }
 
 Result<InputInfo> parse_input(const Json& value, std::string_view json) {
-  if (!value.is_object() || !value.value("name", Json()).is_string() || !value.value("datatype", Json()).is_string() ||
-      !value.value("shape", Json()).is_array()) {
+  if (!value.is_object() || !value.value("name", Json()).is_string() ||
+      !value.value("datatype", Json()).is_string() || !value.value("shape", Json()).is_array()) {
     return bad("describes an input without name, datatype and shape", json);
   }
   InputInfo input;
@@ -46,7 +57,8 @@ Result<InputInfo> parse_input(const Json& value, std::string_view json) {
 
 Result<ModelInfo> parse_model_info(std::string_view json) {
   const Json value = Json::parse(json, nullptr, false);
-  if (!value.is_object() || !value.value("name", Json()).is_string() || !value.value("inputs", Json()).is_array()) {
+  if (!value.is_object() || !value.value("name", Json()).is_string() ||
+      !value.value("inputs", Json()).is_array()) {
     return bad("has no name or inputs", json);
   }
   ModelInfo info;

@@ -47,9 +47,10 @@ TEST(ReplyParser, IsReadyForTheNextReplyAfterReset) {
 }
 
 TEST(ReplyParser, RefusesWhatIsNotAReply) {
-  for (const char* text : {"SSH-2.0-x\r\n\r\n", "HTTP/1.1 abc\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n",
-                           "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "HTTP/1.1 200 OK\r\nnonsense\r\n\r\n",
-                           "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nab"}) {
+  for (const char* text :
+       {"SSH-2.0-x\r\n\r\n", "HTTP/1.1 abc\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "HTTP/1.1 200 OK\r\nnonsense\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nab"}) {
     ReplyParser parser;
     parser.reset(true);
     EXPECT_EQ("bad_reply", parser.feed(text).status().reason()) << text;

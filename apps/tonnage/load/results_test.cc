@@ -58,7 +58,8 @@ TEST(Report, IsOneJsonObjectWithTheKeysThatScriptsRead) {
   EXPECT_EQ(1.0, json["window_rps"]);
   EXPECT_NEAR(10.0, json["latency_ms"]["short"]["p50"].get<double>(), 0.2);
   EXPECT_EQ(64, json["outstanding"]);
-  EXPECT_NE(std::string::npos, table(results, RunTimes{seconds(1), seconds(2)}, options).find("not answered"));
+  EXPECT_NE(std::string::npos,
+            table(results, RunTimes{seconds(1), seconds(2)}, options).find("not answered"));
 }
 
 TEST(Report, SavesLabelsScoresAndErrors) {

@@ -35,13 +35,15 @@ void append_scores(std::string& line, const Json& reply) {
 
 std::string save_line(const Sample& sample, std::uint64_t index) {
   std::string line;
-  fmt::format_to(std::back_inserter(line),
-                 R"({{"request":{},"class":"{}","tokens":{},"start_s":{:.6f},"latency_ms":{:.3f},"status":{},"reason":)",
-                 index, kClassNames.at(static_cast<std::size_t>(sample.length_class)), sample.tokens,
-                 to_seconds(sample.start), to_millis(sample.latency), sample.status);
+  fmt::format_to(
+      std::back_inserter(line),
+      R"({{"request":{},"class":"{}","tokens":{},"start_s":{:.6f},"latency_ms":{:.3f},"status":{},"reason":)",
+      index, kClassNames.at(static_cast<std::size_t>(sample.length_class)), sample.tokens,
+      to_seconds(sample.start), to_millis(sample.latency), sample.status);
   append_json_string(line, sample.reason);
   if (sample.text) fmt::format_to(std::back_inserter(line), R"(,"text":{})", *sample.text);
-  if (sample.truncated > 0) fmt::format_to(std::back_inserter(line), R"(,"truncated_rows":{})", sample.truncated);
+  if (sample.truncated > 0)
+    fmt::format_to(std::back_inserter(line), R"(,"truncated_rows":{})", sample.truncated);
   const Json reply = sample.body.empty() ? Json() : Json::parse(sample.body, nullptr, false);
   if (reply.is_object() && sample.is_answered()) {
     append_prediction(line, reply);

@@ -13,7 +13,7 @@ namespace tonnage::load {
 
 struct TensorSize {
   std::uint64_t rows = 1;
-  std::uint32_t length = 1;       // for the free dims after the first
+  std::uint32_t length = 1;  // for the free dims after the first
   std::uint32_t vocabulary = 2;
 };
 

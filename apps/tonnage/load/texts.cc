@@ -12,15 +12,17 @@ namespace tonnage::load {
 namespace {
 
 Status bad_line(std::string_view file, std::size_t number, std::string_view found) {
-  return invalid("bad_texts", fmt::format("{}:{}: expected a JSON string or {{\"text\": \"…\", \"tokens\": n}}, "
-                                          "found {}",
-                                          file, number, found.substr(0, 60)));
+  return invalid("bad_texts",
+                 fmt::format("{}:{}: expected a JSON string or {{\"text\": \"…\", \"tokens\": n}}, "
+                             "found {}",
+                             file, number, found.substr(0, 60)));
 }
 
 }  // namespace
 
 void Texts::add(Text text) {
-  of_class.at(static_cast<std::size_t>(class_of(text.tokens))).push_back(static_cast<std::uint32_t>(all.size()));
+  of_class.at(static_cast<std::size_t>(class_of(text.tokens)))
+      .push_back(static_cast<std::uint32_t>(all.size()));
   all.push_back(std::move(text));
 }
 

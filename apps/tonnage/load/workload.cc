@@ -14,28 +14,41 @@ namespace {
 
 Status bad(std::string detail) { return invalid("bad_workload", std::move(detail)); }
 
+Status check_text(const WorkloadOptions& options, const ModelInfo& model, const Texts& texts) {
+  const auto is_text = [](const InputInfo& input) { return input.is_text(); };
+  if (std::none_of(model.inputs.begin(), model.inputs.end(), is_text)) {
+    return bad(fmt::format("model '{}' has no text input: send tensors (--ids)", model.name));
+  }
+  if (texts.all.empty()) return bad("texts are to be sent, but no --texts FILE was given");
+  for (std::size_t i = 0; options.mix && i < kClasses; ++i) {
+    if (options.mix->share.at(i) > 0 && texts.of_class.at(i).empty()) {
+      return bad(fmt::format("the mix asks for {} texts ({} tokens), but the file has none",
+                             kClassNames.at(i), kClassRanges.at(i)));
+    }
+  }
+  return Status::ok();
+}
+
+Status check_tensors(const WorkloadOptions& options, const ModelInfo& model) {
+  if (options.format != Format::kV2Json && options.format != Format::kV2Binary) {
+    return bad("tensors are sent in the V2 protocol only: --dialect v2");
+  }
+  if (model.inputs.empty())
+    return bad(fmt::format("model '{}' takes only text: give --texts FILE", model.name));
+  return Status::ok();
+}
+
 }  // namespace
 
 Result<Workload> Workload::make(WorkloadOptions options, ModelInfo model, Texts texts) {
-  const bool takes_text = std::any_of(model.inputs.begin(), model.inputs.end(), [](auto& in) { return in.is_text(); });
-  if (options.payload == Payload::kText) {
-    if (!takes_text) return bad(fmt::format("model '{}' has no text input: send tensors (--ids)", model.name));
-    if (texts.all.empty()) return bad("texts are to be sent, but no --texts FILE was given");
-    for (std::size_t i = 0; options.mix && i < kClasses; ++i) {
-      if (options.mix->share.at(i) > 0 && texts.of_class.at(i).empty()) {
-        return bad(fmt::format("the mix asks for {} texts ({} tokens), but the file has none", kClassNames.at(i),
-                               kClassRanges.at(i)));
-      }
-    }
-  } else {
-    if (options.format != Format::kV2Json && options.format != Format::kV2Binary) {
-      return bad("tensors are sent in the V2 protocol only: --dialect v2");
-    }
-    if (!options.mix) options.mix = Mix{{0.80, 0.15, 0.05}};
-    std::erase_if(model.inputs, [](const InputInfo& input) { return input.is_text(); });
-    if (model.inputs.empty()) return bad(fmt::format("model '{}' takes only text: give --texts FILE", model.name));
-  }
   if (options.rows == 0) return bad("a request has at least one row");
+  if (options.payload == Payload::kText) {
+    TONNAGE_TRY(check_text(options, model, texts));
+  } else {
+    std::erase_if(model.inputs, [](const InputInfo& input) { return input.is_text(); });
+    TONNAGE_TRY(check_tensors(options, model));
+    if (!options.mix) options.mix = Mix{{0.80, 0.15, 0.05}};
+  }
   return Workload(options, std::move(model), std::move(texts));
 }
 
@@ -106,7 +119,8 @@ Workload::Body Workload::v2_tensors(const Shot& shot, bool binary) const {
   std::string json = R"({"inputs":[)";
   std::string data;
   for (const InputInfo& input : model_.inputs) {
-    const TensorText tensor = make_tensor(input, {shot.rows.size(), shot.tokens, options_.vocabulary}, random);
+    const TensorText tensor =
+        make_tensor(input, {shot.rows.size(), shot.tokens, options_.vocabulary}, random);
     if (&input != &model_.inputs.front()) json += ',';
     json += R"({"name":)" + json_string(input.name) + R"(,"shape":)" + tensor.shape + R"(,"datatype":")" +
             input.datatype + '"';

@@ -24,12 +24,12 @@ enum class Payload : std::uint8_t { kText, kTensors };
 struct WorkloadOptions {
   Payload payload = Payload::kTensors;
   Format format = Format::kV2Binary;
-  std::optional<Mix> mix;          // nothing: texts as they come; tensors of the mix 80/15/5
+  std::optional<Mix> mix;  // nothing: texts as they come; tensors of the mix 80/15/5
   std::uint64_t seed = 1;
-  std::uint32_t rows = 1;          // per request
+  std::uint32_t rows = 1;            // per request
   std::uint32_t vocabulary = 30522;  // integer inputs are uniform below it
   std::uint32_t max_length = 1024;
-  Duration deadline{0};            // sent as V2's timeout; 0: the server's own
+  Duration deadline{0};  // sent as V2's timeout; 0: the server's own
 };
 
 struct Shot {

@@ -26,8 +26,10 @@ ModelInfo reviews() {
       .value();
 }
 Texts three_texts() {
-  return parse_texts("\"a \\\"short\\\" one\"\n{\"text\":\"medium\",\"tokens\":200}\n\n{\"text\":\"long\",\"tokens\":900}\n",
-                     "t")
+  return parse_texts(
+             "\"a \\\"short\\\" "
+             "one\"\n{\"text\":\"medium\",\"tokens\":200}\n\n{\"text\":\"long\",\"tokens\":900}\n",
+             "t")
       .value();
 }
 WorkloadOptions text_options(Format format) {
@@ -46,7 +48,8 @@ TEST(Workload, IsTheSameForTheSameSeed) {
   for (int run = 0; run < 2; ++run) {
     auto one = Workload::make({}, encoder(), {}).value();
     auto two = Workload::make({}, encoder(), {}).value();
-    for (int i = 0; i < 20; ++i) EXPECT_EQ(one.http_request(one.next(), "h", ""), two.http_request(two.next(), "h", ""));
+    for (int i = 0; i < 20; ++i)
+      EXPECT_EQ(one.http_request(one.next(), "h", ""), two.http_request(two.next(), "h", ""));
   }
 }
 

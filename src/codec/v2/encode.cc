@@ -18,7 +18,8 @@ using request::OutputTensor;
 // "0.982000:1:positive" for the `top` largest values of a row, largest first.
 void append_classes(std::vector<std::byte>& out, const model::ModelSpec& spec, const OutputTensor& output,
                     std::pair<ByteView, std::uint32_t> row_and_top) {
-  const auto& [row, top] = row_and_top;
+  const ByteView row = row_and_top.first;
+  const std::uint32_t top = row_and_top.second;
   const std::size_t count = row.size() / tensor::element_size(output.type);
   std::vector<std::uint32_t> order(count);
   std::iota(order.begin(), order.end(), 0U);
