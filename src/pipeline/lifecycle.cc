@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a model becomes ready: workers, warm-up, profiles.
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <utility>
+
+#include "batch/gather.h"
+#include "model/model_toml.h"
+#include "pipeline/pipeline.h"
+
+namespace tonnage::pipeline {
+namespace {
+
+using supervisor::WorkerState;
+
+// TorchScript holds the file and the module at once while it loads.
+constexpr double kTorchScriptLoadFactor = 2.0;
+constexpr Duration kMakeRoomEvery = seconds(1);
+constexpr std::string_view kLadderKey = ":ladder";
+
+Bytes file_size(const std::string& path) {
+  struct stat info {};
+  if (path.empty() || ::stat(path.c_str(), &info) != 0) return Bytes();
+  return Bytes(static_cast<std::uint64_t>(info.st_size));
+}
+
+}  // namespace
+
+void Pipeline::start_workers(ServedModel& model) {
+  const model::ModelSpec& spec = *model.spec;
+  memory::Account& root = host_.budget.root();
+  for (std::uint32_t i = 0; i < spec.workers; ++i) {
+    supervisor::WorkerOptions options;
+    options.name = fmt::format("{}/{}/{}", spec.name, spec.version, i);
+    options.command = options_.launch(spec);
+    options.threads = spec.threads == 0 ? options_.compute_tokens : spec.threads;
+    options.load = model::to_load_doc(spec);
+    options.load.threads = options.threads;
+    options.weight_file = file_size(spec.path);
+    options.load_factor = kTorchScriptLoadFactor;
+    options.slot_bytes = batch::layout_bytes(spec, spec.batching.max_rows, spec.max_length);
+    options.output_bytes = batch::output_bytes(spec, spec.batching.max_rows, spec.max_length);
+    supervisor::Worker::Host host{host_.loop, host_.processes, root.child("workers").child(options.name),
+                                  root.child("shared"), host_.log};
+    model.workers.emplace_back();
+    model.workers.back().worker = std::make_unique<supervisor::Worker>(
+        std::move(options), host, [this, &model, i] { worker_changed(model, i); });
+  }
+  for (WorkerSlot& slot : model.workers) slot.worker->start();
+}
+
+void Pipeline::worker_changed(ServedModel& model, std::size_t number) {
+  WorkerSlot& slot = model.workers[number];
+  const TimePoint now = host_.loop.now();
+  switch (slot.worker->state()) {
+    case WorkerState::kStarting: slot.starting_since = now; return;
+    case WorkerState::kLoading:
+    case WorkerState::kBusy: return;
+    case WorkerState::kReady:
+      if (slot.starting_since != kNever) {
+        model.cold_start = now - std::exchange(slot.starting_since, kNever);
+        if (model.phase == ModelPhase::kLoading) begin_warm_up(model, *slot.worker);
+      }
+      schedule_drive();
+      return;
+    case WorkerState::kWaitingToStart:
+    case WorkerState::kBroken:
+    case WorkerState::kStopped: break;
+  }
+  model.stats.deaths = 0;
+  for (const WorkerSlot& each : model.workers) model.stats.deaths += each.worker->deaths();
+  if (!slot.worker->last_error().is_ok()) model.trouble = slot.worker->last_error();
+  if (!draining_ && model.phase == ModelPhase::kReady && !model.accepts()) {
+    // The breaker is open: what waits is told now instead of at its deadline.
+    std::vector<request::RequestId> waiting;
+    for (LaneSlot& lane : model.lanes) {
+      for (const lane::QueuedRow& row : lane.lane.window(lane.lane.rows())) waiting.push_back(row.request);
+    }
+    for (const Group& group : model.retries) {
+      for (const lane::QueuedRow& row : group.rows) waiting.push_back(row.request);
+    }
+    for (const request::RequestId id : waiting) {
+      open_.fail(id, {Code::kUnavailable, "worker_broken", "the model's worker keeps dying: " + model.trouble.detail()});
+    }
+  }
+  if (on_model_change_) on_model_change_();
+}
+
+void Pipeline::begin_warm_up(ServedModel& model, supervisor::Worker& worker) {
+  const wire::LoadedDoc& loaded = *worker.loaded();
+  Result<model::ModelSpec> merged = model::merge_loaded(*model.spec, loaded);
+  Result<std::string> print = merged.is_ok() ? model::fingerprint(*merged, loaded.runtime) : merged.status();
+  if (!print.is_ok()) {
+    model.phase = ModelPhase::kFailed;
+    model.trouble = print.status();
+    host_.log.error("model_failed", {{"model", model.spec->name}, {"why", model.trouble.detail()}});
+    for (WorkerSlot& slot : model.workers) slot.worker->stop(Duration{});
+    return;
+  }
+  model.spec = std::make_shared<const model::ModelSpec>(std::move(merged).value());
+  model.fingerprint = std::move(print).value();
+  if (host_.profiles != nullptr) {
+    if (const auto step = host_.profiles->load(model.fingerprint + std::string(kLadderKey))) {
+      model.ladder.restore(static_cast<std::uint32_t>(std::strtoul(step->c_str(), nullptr, 10)));
+    }
+    if (const auto text = host_.profiles->load(model.fingerprint)) {
+      Result<cost::CostModel> known = cost::CostModel::from_text(*text, cost_options(*model.spec));
+      if (known.is_ok()) {
+        host_.log.info("profile_known", {{"model", model.spec->name}, {"fingerprint", model.fingerprint}});
+        return warmed_up(model, std::move(known));
+      }
+      host_.log.warn("profile_unreadable", {{"model", model.spec->name}, {"why", known.status().detail()}});
+    }
+  }
+  model.phase = ModelPhase::kWarmingUp;
+  model.warm_up = std::make_unique<WarmUp>(host_.loop, model.spec, worker, [this, &model](Result<cost::CostModel> cost) {
+    // Not inside the warm-up's own call: it is destroyed here.
+    host_.loop.post([this, &model, cost = std::move(cost)]() mutable {
+      model.warm_up.reset();
+      warmed_up(model, std::move(cost));
+      save_profile(model);
+    });
+  });
+  model.warm_up->start();
+}
+
+void Pipeline::warmed_up(ServedModel& model, Result<cost::CostModel> cost) {
+  if (!cost.is_ok()) {
+    // Back to loading: the worker that replaces the lost one is warmed up again.
+    model.phase = ModelPhase::kLoading;
+    model.trouble = cost.status();
+    host_.log.error("warm_up_failed", {{"model", model.spec->name}, {"why", model.trouble.detail()}});
+  } else {
+    model.cost.emplace(std::move(cost).value());
+    model.refresh_row_work();
+    model.phase = ModelPhase::kReady;
+    model.trouble = Status::ok();
+    model.ready_since = host_.loop.now();
+    host_.log.info("model_ready", {{"model", model.spec->name},
+                                   {"version", model.spec->version},
+                                   {"cold_start_ms", to_millis(model.cold_start)}});
+    schedule_drive();
+  }
+  if (on_model_change_) on_model_change_();
+}
+
+void Pipeline::save_profile(const ServedModel& model) {
+  if (host_.profiles == nullptr || !model.cost) return;
+  host_.profiles->save(model.fingerprint, model.cost->to_text());
+  host_.profiles->save(model.fingerprint + std::string(kLadderKey), std::to_string(model.ladder.step()));
+}
+
+// Idle workers of other models give back what they hold beyond need; their leases follow the next reading.
+void Pipeline::make_room() {
+  const TimePoint now = host_.loop.now();
+  if (now - last_room_making_ < kMakeRoomEvery) return;
+  last_room_making_ = now;
+  for (auto& [name, model] : models_) {
+    for (WorkerSlot& slot : model->workers) {
+      if (slot.worker->is_idle() && slot.worker->memory().lease > Bytes()) slot.worker->trim();
+    }
+  }
+}
+
+}  // namespace tonnage::pipeline

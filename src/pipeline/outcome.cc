@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of a batch that ended.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "batch/split.h"
+#include "pipeline/pipeline.h"
+
+namespace tonnage::pipeline {
+namespace {
+
+using supervisor::RunFailure;
+
+// The work of a row is the basis of queue bounds; it follows the cost model at this pace.
+constexpr std::uint64_t kRefreshEvery = 64;
+
+std::vector<std::uint32_t> lengths_of(const Group& group, OpenRequests& open) {
+  std::vector<std::uint32_t> lengths;
+  for (const lane::QueuedRow& row : group.rows) {
+    const request::Request* request = open.find(row.request);
+    for (std::uint32_t i = 0; i < row.units; ++i) {
+      lengths.push_back(request == nullptr ? row.length : request->row_length(row.row + i));
+    }
+  }
+  return lengths;
+}
+
+}  // namespace
+
+void Pipeline::finished(ServedModel& model, WorkerSlot& slot, supervisor::RunOutcome outcome) {
+  TONNAGE_CHECK(slot.in_flight.has_value(), "an outcome without a batch");
+  InFlight batch = std::move(*slot.in_flight);
+  slot.in_flight.reset();
+  const bool is_long = model.spec->padded(batch.shape.length) > model.spec->batching.long_above;
+  arbiter_.charge(model.lane_for(is_long ? batch.shape.length : 0).number, host_.loop.now() - batch.started);
+  if (const auto* done = std::get_if<supervisor::RunDone>(&outcome)) {
+    deliver(model, batch, *done);
+  } else {
+    failed(model, slot, std::move(batch), std::get<supervisor::RunFailed>(outcome));
+  }
+  schedule_drive();
+}
+
+void Pipeline::deliver(ServedModel& model, const InFlight& batch, const supervisor::RunDone& done) {
+  const std::vector<std::uint32_t> lengths = lengths_of(batch.group, open_);
+  const Status proven = batch::check_outputs(*model.spec, done.outputs, lengths.size(), Bytes(done.region.size()));
+  if (!proven.is_ok()) {
+    return carry_out(model, recover(batch.group, RunFailure::kBadOutput, model.spec->idempotent), proven.detail());
+  }
+  BatchRecord record;
+  record.rows = batch.shape.rows;
+  for (const std::uint32_t length : lengths) record.real_tokens += length;
+  record.padded_tokens = std::uint64_t{batch.shape.rows} * batch.shape.length;
+  record.predicted = model.cost->predict_peak(batch.shape);
+  record.grant = batch.grant;
+  record.peak = done.peak;
+  model.stats.add(record);
+  model.stats.longest = std::max(model.stats.longest, batch.shape.length);
+  model.cost->observe({batch.shape, done.peak, done.round_trip});
+  model.ladder.clean_batch();
+  if (model.stats.batches % kRefreshEvery == 0) model.refresh_row_work();
+
+  const batch::SplitBatch split{*model.spec, done.outputs, lengths, batch.shape.length, done.region};
+  std::vector<std::byte> scratch;
+  std::uint32_t position = 0;
+  for (const lane::QueuedRow& row : batch.group.rows) {
+    for (std::uint32_t i = 0; i < row.units; ++i, ++position) {
+      auto outputs = batch::split_row(split, position, scratch);
+      if (!outputs.is_ok()) {
+        ++model.stats.failed;
+        open_.fail(row.request, outputs.status());
+        continue;
+      }
+      open_.put_row(row.request, row.row + i, *outputs);
+    }
+  }
+}
+
+void Pipeline::failed(ServedModel& model, WorkerSlot& slot, InFlight batch, const supervisor::RunFailed& failure) {
+  host_.log.warn("batch_failed", {{"model", model.spec->name},
+                                  {"rows", std::uint64_t{batch.shape.rows}},
+                                  {"length", std::uint64_t{batch.shape.length}},
+                                  {"failure", supervisor::failure_name(failure.failure)},
+                                  {"detail", failure.detail}});
+  bool moved = false;
+  if (failure.failure == RunFailure::kOverGrant) {
+    ++model.stats.over_grants;
+    model.cost->observe_over_grant(batch.shape, std::max(failure.needed, batch.grant + Bytes(1)));
+    moved = model.ladder.trouble(Trouble::kOverGrant);
+  } else if (failure.failure == RunFailure::kPressure) {
+    ++model.stats.pressures;
+    moved = model.ladder.trouble(Trouble::kPressure);
+    if (slot.worker->is_idle()) slot.worker->trim();
+  }
+  if (moved) {
+    host_.log.warn("degraded", {{"model", model.spec->name},
+                                {"step", std::uint64_t{model.ladder.step()}},
+                                {"max_rows", std::uint64_t{model.ladder.max_rows()}}});
+    save_profile(model);
+  }
+  std::erase_if(batch.group.rows, [this](const lane::QueuedRow& row) { return open_.find(row.request) == nullptr; });
+  if (batch.group.rows.empty()) return;
+  Recovery recovery = recover(std::move(batch.group), failure.failure, model.spec->idempotent);
+  if (recovery.forgive_death) slot.worker->forgive_last_death();
+  carry_out(model, std::move(recovery), failure.detail);
+}
+
+void Pipeline::carry_out(ServedModel& model, Recovery recovery, const std::string& detail) {
+  for (auto group = recovery.retry.rbegin(); group != recovery.retry.rend(); ++group) {
+    model.stats.retried_rows += group->rows.size();
+    model.retries.push_front(std::move(*group));
+  }
+  for (const lane::QueuedRow& row : recovery.failed) {
+    const request::Request* request = open_.find(row.request);
+    if (request == nullptr) continue;
+    ++model.stats.failed;
+    if (recovery.verdict == Verdict::kPoison) {
+      ++model.stats.poison_rows;
+      for (std::uint32_t i = 0; i < row.units; ++i) {
+        model.poison.remember(row_hash(*request, row.row + i), host_.loop.now());
+      }
+    }
+    open_.fail(row.request, verdict_status(recovery.verdict, fmt::format("row {}: {}", row.row, detail)));
+  }
+}
+
+}  // namespace tonnage::pipeline

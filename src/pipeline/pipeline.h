@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pipeline: where lanes, planner, batches and workers meet. Rows come in, answers go out.
+//
+// Promises:
+//  1. Every submitted request is answered exactly once: outputs, a typed refusal, or its deadline.
+//  2. cancel() frees the request's rows and envelope at once.
+//  3. Workers pull: a batch is planned when a worker is idle, never ahead of one; one batch per worker.
+//  4. A failed batch costs its guilty rows only (pipeline/recovery.h); memory trouble moves the ladder
+//     (pipeline/ladder.h); the cost model learns from each batch.
+// Does not: decode, tokenise or encode (codec, text, api).
+// Threads: the loop. Owns: models, workers, open requests.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/loop.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "cost/profile_store.h"
+#include "memory/budget.h"
+#include "model/spec.h"
+#include "pipeline/open_requests.h"
+#include "pipeline/served_model.h"
+#include "planner/arbiter.h"
+#include "supervisor/process.h"
+#include "telemetry/log.h"
+
+namespace tonnage::pipeline {
+
+struct PipelineOptions {
+  std::uint32_t compute_tokens = 1;  // cores
+  Bytes ingress_limit = mib(32);     // what one request may hold in the front at most
+  std::uint64_t seed = 1;            // of Retry-After's jitter and of warm-up values
+  // How to start a worker of this model.
+  std::function<supervisor::LaunchCommand(const model::ModelSpec&)> launch;
+};
+
+class Pipeline {
+ public:
+  struct Host {
+    Loop& loop;
+    supervisor::ProcessFactory& processes;
+    memory::Budget& budget;
+    telemetry::Log& log;
+    cost::ProfileStorePort* profiles = nullptr;  // nothing is remembered without one
+  };
+
+  Pipeline(PipelineOptions options, Host host);
+  ~Pipeline();
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
+
+  // Starts the model's workers; it becomes ready (or failed) later. Error: already_exists.
+  Status add_model(model::ModelSpec spec);
+  // Admission and lane. A refusal is answered inside the call; then the id finds nothing.
+  request::RequestId submit(request::Request request);
+  void cancel(request::RequestId id);
+  // No new requests; what waits is still answered. Stops the workers when nothing is open.
+  void drain();
+  // Answers everything that is open and stops the workers at once.
+  void stop();
+
+  const ServedModel* find(std::string_view model) const;
+  std::vector<const ServedModel*> models() const;
+  std::size_t open_requests() const { return open_.size(); }
+  // Runs after a model became ready or failed, or a worker came or went.
+  void on_model_change(std::function<void()> fn) { on_model_change_ = std::move(fn); }
+
+ private:
+  // A batch that could run now: of a lane, or (lane == nullptr) the model's first retry group.
+  struct Candidate {
+    ServedModel* model = nullptr;
+    LaneSlot* lane = nullptr;
+    planner::Plan plan;
+  };
+
+  void schedule_drive();
+  void drive();
+  void collect(ServedModel& model, TimePoint now);
+  void collect_retry(ServedModel& model, TimePoint now);
+  void collect_lane(ServedModel& model, LaneSlot& slot, TimePoint now);
+  void offer(Candidate candidate, std::uint32_t lane_number);
+  // False: memory was refused after all; try again later.
+  bool dispatch(const Candidate& candidate);
+  bool run_group(ServedModel& model, WorkerSlot& slot, Group group, const planner::Plan& plan);
+  void arm_wake(TimePoint now);
+  void finished(ServedModel& model, WorkerSlot& slot, supervisor::RunOutcome outcome);
+  void deliver(ServedModel& model, const InFlight& batch, const supervisor::RunDone& done);
+  void failed(ServedModel& model, WorkerSlot& slot, InFlight batch, const supervisor::RunFailed& failure);
+  void carry_out(ServedModel& model, Recovery recovery, const std::string& detail);
+  void forget_rows(request::RequestId id, const request::Request& request);
+
+  void start_workers(ServedModel& model);
+  void worker_changed(ServedModel& model, std::size_t number);
+  void begin_warm_up(ServedModel& model, supervisor::Worker& worker);
+  void warmed_up(ServedModel& model, Result<cost::CostModel> cost);
+  void save_profile(const ServedModel& model);
+  void make_room();
+  Status admit(ServedModel& model, const request::Request& request, TimePoint now);
+  Status enqueue(ServedModel& model, request::RequestId id, const request::Request& request);
+  Bytes largest_possible_grant(const ServedModel& model) const;
+  std::uint32_t free_tokens() const;
+
+  PipelineOptions options_;
+  Host host_;
+  Random random_;
+  std::map<std::string, std::unique_ptr<ServedModel>, std::less<>> models_;
+  OpenRequests open_;
+  planner::Arbiter arbiter_;
+  std::vector<Candidate> candidates_;
+  std::vector<planner::Contender> contenders_;
+  std::uint32_t next_lane_number_ = 0;
+  TimePoint wake_at_ = kNever;
+  Loop::Timer wake_;
+  bool drive_scheduled_ = false;
+  TimePoint last_room_making_{};
+  bool someone_waits_for_memory_ = false;
+  bool draining_ = false;
+  std::function<void()> on_model_change_;
+};
+
+}  // namespace tonnage::pipeline

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/poison.h"
+
+namespace tonnage::pipeline {
+
+std::uint64_t row_hash(const request::Request& request, std::uint32_t row) {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  const auto mix = [&hash](std::uint8_t byte) { hash = (hash ^ byte) * 0x100000001b3ULL; };
+  for (const auto& input : request.inputs) {
+    mix(input.has_value() ? 1 : 0);  // the same bytes in another input are another row
+    if (!input) continue;
+    for (const std::byte byte : input->row(row)) mix(static_cast<std::uint8_t>(byte));
+  }
+  return hash;
+}
+
+void PoisonMemory::remember(std::uint64_t hash, TimePoint now) {
+  forget_old(now);
+  if (!until_.contains(hash)) order_.push_back(hash);
+  until_[hash] = now + kLifetime;
+  while (order_.size() > kEntries) {
+    until_.erase(order_.front());
+    order_.pop_front();
+  }
+}
+
+bool PoisonMemory::knows(std::uint64_t hash, TimePoint now) {
+  forget_old(now);
+  const auto found = until_.find(hash);
+  return found != until_.end() && found->second > now;
+}
+
+void PoisonMemory::forget_old(TimePoint now) {
+  while (!order_.empty()) {
+    const auto found = until_.find(order_.front());
+    if (found != until_.end() && found->second > now) return;
+    if (found != until_.end()) until_.erase(found);
+    order_.pop_front();
+  }
+}
+
+}  // namespace tonnage::pipeline

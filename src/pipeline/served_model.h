@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// ServedModel: one model version with everything that belongs to it: workers, lanes, retries, cost
+// model, ladder. A record with the rules that need no other model; the pipeline moves the rows.
+//
+// Threads: the loop. Owns: its workers and lanes.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cost/cost_model.h"
+#include "lane/lane.h"
+#include "model/spec.h"
+#include "pipeline/ladder.h"
+#include "pipeline/poison.h"
+#include "pipeline/recovery.h"
+#include "pipeline/running_stats.h"
+#include "pipeline/warm_up.h"
+#include "planner/plan.h"
+#include "supervisor/worker.h"
+
+namespace tonnage::pipeline {
+
+enum class ModelPhase : std::uint8_t { kLoading, kWarmingUp, kReady, kFailed };
+
+// The batch that a worker is executing.
+struct InFlight {
+  Group group;
+  cost::Shape shape;
+  Bytes grant;
+  Duration predicted{};
+  TimePoint started{};
+};
+
+struct WorkerSlot {
+  std::unique_ptr<supervisor::Worker> worker;
+  std::optional<InFlight> in_flight;
+  TimePoint starting_since = kNever;
+};
+
+// One class of rows (short or long) with the working memory to plan it.
+struct LaneSlot {
+  explicit LaneSlot(const lane::LaneLimits& limits) : lane(limits) {}
+  lane::Lane lane;
+  std::vector<planner::PlannerRow> view;
+  planner::PlanScratch scratch;
+  std::uint32_t number = 0;  // the arbiter's
+  bool is_long = false;
+};
+
+struct ServedModel {
+  explicit ServedModel(model::ModelSpec loaded_spec);
+
+  model::ModelHandle spec;
+  ModelPhase phase = ModelPhase::kLoading;
+  Status trouble;                     // why it is not ready
+  std::string fingerprint;
+  std::optional<cost::CostModel> cost;
+  std::unique_ptr<WarmUp> warm_up;
+  std::vector<WorkerSlot> workers;
+  std::vector<LaneSlot> lanes;        // short, and long where the model has a long class
+  std::deque<Group> retries;          // before anything that waits in a lane
+  Ladder ladder;
+  PoisonMemory poison;
+  RunningStats stats;
+  TimePoint ready_since = kNever;
+  Duration cold_start{};              // spawn to ready, of the last start
+  std::vector<Duration> row_work;     // per column: predicted seconds of one row in a good batch
+
+  bool is_ready() const;
+  // Rows are still taken while a worker is being replaced: it will be back.
+  bool accepts() const;
+  LaneSlot& lane_for(std::uint32_t length);
+  WorkerSlot* idle_worker();
+  Bytes largest_grant() const;        // of the idle workers now
+  Duration work_ahead() const;
+  Duration residual(TimePoint now) const;
+  Duration work_of_row(std::uint32_t length) const;
+  void refresh_row_work();
+  std::size_t waiting_rows() const;
+  planner::Plan plan(LaneSlot& lane, TimePoint now);
+  Duration watchdog(Duration predicted) const;
+};
+
+}  // namespace tonnage::pipeline

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/warm_up.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "batch/gather.h"
+#include "pipeline/synthetic.h"
+
+namespace tonnage::pipeline {
+namespace {
+
+// Nothing is known about a shape before its first run.
+constexpr Duration kWarmUpWatchdog = seconds(120);
+
+cost::ProfileLimits profile_limits(const model::ModelSpec& spec, Bytes free) {
+  cost::ProfileLimits limits;
+  limits.free = free;
+  limits.max_batch_time = std::max(spec.batching.max_batch_time, spec.batching.max_batch_time_long);
+  return limits;
+}
+
+}  // namespace
+
+cost::CostOptions cost_options(const model::ModelSpec& spec) {
+  cost::CostOptions options;
+  options.max_rows = spec.batching.max_rows;
+  options.pad_multiple = spec.batching.pad_multiple;
+  options.max_length = spec.max_length;
+  return options;
+}
+
+WarmUp::WarmUp(Loop& loop, model::ModelHandle spec, supervisor::Worker& worker, Done done)
+    : loop_(loop),
+      spec_(std::move(spec)),
+      worker_(worker),
+      done_(std::move(done)),
+      profiler_(cost_options(*spec_), profile_limits(*spec_, worker.largest_grant())) {}
+
+void WarmUp::start() {
+  started_ = loop_.now();
+  step();
+}
+
+void WarmUp::step() {
+  const std::optional<cost::ProfileStep> next = profiler_.next(loop_.now() - started_);
+  if (!next) return finish();
+  const request::Request request =
+      synthetic_request(spec_, next->shape.rows, next->shape.length, next->seed + 1);
+  std::vector<batch::RowRef> rows;
+  for (std::uint32_t row = 0; row < request.rows; ++row) rows.push_back({&request, row});
+
+  supervisor::RunCommand command;
+  auto inputs = batch::gather(*spec_, rows, next->shape.length, worker_.input_slot(0));
+  if (!inputs.is_ok()) return done_(inputs.status());
+  command.inputs = std::move(inputs).value();
+  command.rows = next->shape.rows;
+  command.length = next->shape.length;
+  command.grant = std::min(next->grant, worker_.largest_grant());
+  command.watchdog = kWarmUpWatchdog;
+  const Status started = worker_.run(std::move(command), [this, step = *next](const auto& outcome) {
+    finished(step, outcome);
+  });
+  if (!started.is_ok()) done_(started);
+}
+
+void WarmUp::finished(const cost::ProfileStep& step, const supervisor::RunOutcome& outcome) {
+  if (const auto* done = std::get_if<supervisor::RunDone>(&outcome)) {
+    ++measured_;
+    profiler_.add(step, {step.shape, done->peak, done->round_trip});
+  } else {
+    const auto& failed = std::get<supervisor::RunFailed>(outcome);
+    last_failure_ = failed.detail;
+    profiler_.refused(step, failed.needed);
+    // The worker restarts, and the new one is profiled from the start.
+    if (!worker_.is_idle()) {
+      return done_(Status(Code::kUnavailable, "warm_up_failed", "the worker was lost while warming up: " + failed.detail));
+    }
+  }
+  next_step_ = loop_.call_at(loop_.now(), [this] { this->step(); });
+}
+
+void WarmUp::finish() {
+  if (measured_ == 0) {
+    return done_(Status(Code::kUnavailable, "warm_up_failed",
+                        "no shape could be run while warming up: " + last_failure_));
+  }
+  cost::CostModel model = profiler_.take_model();
+  if (Status fitted = model.fit(); !fitted.is_ok()) return done_(fitted);
+  done_(std::move(model));
+}
+
+}  // namespace tonnage::pipeline

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// WarmUp: profiles a model on a ready worker, shape by shape, and hands over its cost model.
+//
+// Promises: done is called once, on the loop; a worker that is lost meanwhile, or a model that fails
+// on every shape, is an error with its reason. Shapes that the memory refuses are left out, not run.
+// Threads: the loop. Owns: nothing but its own step; the worker must outlive it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/function.h"
+#include "base/loop.h"
+#include "base/status.h"
+#include "cost/profiler.h"
+#include "model/spec.h"
+#include "supervisor/worker.h"
+
+namespace tonnage::pipeline {
+
+class WarmUp {
+ public:
+  using Done = UniqueFunction<void(Result<cost::CostModel>)>;
+
+  WarmUp(Loop& loop, model::ModelHandle spec, supervisor::Worker& worker, Done done);
+  void start();
+  double progress() const { return profiler_.progress(); }
+
+ private:
+  void step();
+  void finished(const cost::ProfileStep& step, const supervisor::RunOutcome& outcome);
+  void finish();
+
+  Loop& loop_;
+  model::ModelHandle spec_;
+  supervisor::Worker& worker_;
+  Done done_;
+  cost::Profiler profiler_;
+  TimePoint started_{};
+  std::size_t measured_ = 0;
+  std::string last_failure_;
+  Loop::Timer next_step_;
+};
+
+cost::CostOptions cost_options(const model::ModelSpec& spec);
+
+}  // namespace tonnage::pipeline
