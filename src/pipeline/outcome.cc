@@ -8,6 +8,7 @@
 
 #include "batch/split.h"
 #include "pipeline/pipeline.h"
+#include "supervisor/names.h"
 
 namespace tonnage::pipeline {
 namespace {

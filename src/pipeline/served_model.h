@@ -62,7 +62,7 @@ struct ServedModel {
   std::optional<cost::CostModel> cost;
   std::unique_ptr<WarmUp> warm_up;
   std::vector<WorkerSlot> workers;
-  std::vector<LaneSlot> lanes;        // short, and long where the model has a long class
+  std::deque<LaneSlot> lanes;         // short, and long where the model has a long class
   std::deque<Group> retries;          // before anything that waits in a lane
   Ladder ladder;
   PoisonMemory poison;

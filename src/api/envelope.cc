@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/envelope.h"
+
+#include <algorithm>
+
+namespace tonnage::api {
+namespace {
+
+// "1," is two bytes of JSON, eight bytes of INT64 and up to eight of parser index.
+constexpr std::uint64_t kJsonDecodeFactor = 8;
+// Four bytes of FP32 are at most about fourteen characters of JSON with the comma.
+constexpr std::uint64_t kReplyTextFactor = 4;
+constexpr Bytes kPerRequest = kib(4);  // the records around it
+
+}  // namespace
+
+Bytes decoding_bytes(std::size_t body) { return Bytes(body) * kJsonDecodeFactor + kPerRequest; }
+
+Bytes envelope_bytes(const request::Request& request) {
+  Bytes total = kPerRequest;
+  for (const auto& input : request.inputs) {
+    if (input) total += Bytes(input->data.size());
+  }
+  std::uint32_t longest = request.length;
+  for (const std::uint32_t length : request.lengths) longest = std::max(longest, length);
+  return total + request.model->output_row_bytes(longest) * request.rows * (1 + kReplyTextFactor);
+}
+
+}  // namespace tonnage::api

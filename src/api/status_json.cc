@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/status_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/bug.h"
+#include "base/json_text.h"
+#include "supervisor/names.h"
+#include "telemetry/metric_names.h"
+
+namespace tonnage::api {
+namespace {
+
+using pipeline::ModelPhase;
+using pipeline::ServedModel;
+using supervisor::WorkerState;
+
+std::string_view phase_name(ModelPhase phase) {
+  switch (phase) {
+    case ModelPhase::kLoading: return "loading";
+    case ModelPhase::kWarmingUp: return "warming_up";
+    case ModelPhase::kReady: return "ready";
+    case ModelPhase::kFailed: return "failed";
+  }
+  return "unknown";
+}
+
+std::string_view determinism_name(cost::Determinism determinism) {
+  switch (determinism) {
+    case cost::Determinism::kDeterministic: return "deterministic";
+    case cost::Determinism::kValueDependent: return "value_dependent";
+    case cost::Determinism::kUnknown: break;
+  }
+  return "unknown";
+}
+
+void append_account(std::string& out, const memory::Account& account) {
+  fmt::format_to(std::back_inserter(out), "{{\"name\":{},\"used\":{},\"peak\":{},\"limit\":{},\"children\":[",
+                 json_string(account.name()), account.used().count(), account.peak().count(),
+                 account.limit() == Bytes::max() ? "null" : std::to_string(account.limit().count()));
+  bool first = true;
+  for (const memory::Account* child : account.children()) {
+    if (!std::exchange(first, false)) out += ',';
+    append_account(out, *child);
+  }
+  out += "]}";
+}
+
+void append_worker(std::string& out, const pipeline::WorkerSlot& slot) {
+  const supervisor::WorkerMemory memory = slot.worker->memory();
+  fmt::format_to(std::back_inserter(out),
+                 "{{\"name\":{},\"state\":{},\"pid\":{},\"deaths\":{},\"threads\":{},\"base_bytes\":{},\"weights_bytes\":{},"
+                 "\"lease_bytes\":{},\"grant_bytes\":{},\"live_bytes\":{},\"live_baseline_bytes\":{},"
+                 "\"resident_bytes\":{},\"enforcement\":\"exact\",\"last_error\":{}}}",
+                 json_string(slot.worker->options().name), json_string(supervisor::state_name(slot.worker->state())),
+                 slot.worker->pid(), slot.worker->deaths(), slot.worker->options().threads, memory.base.count(),
+                 memory.weights.count(), memory.lease.count(), memory.grant.count(), memory.live.count(),
+                 memory.live_baseline.count(), memory.reading.anonymous.count(),
+                 json_string(slot.worker->last_error().is_ok() ? "" : slot.worker->last_error().detail()));
+}
+
+// What batches of 64 (or the model's own maximum) padded to the longest length seen would have needed.
+Bytes fifo_would_need(const ServedModel& model) {
+  if (!model.cost || model.workers.empty()) return Bytes();
+  const supervisor::WorkerMemory memory = model.workers.front().worker->memory();
+  const cost::Shape worst{model.spec->batching.max_rows, std::max(model.stats.longest, model.spec->padded(1))};
+  return memory.base + memory.weights + model.cost->predict_peak(worst);
+}
+
+void append_cost(std::string& out, const ServedModel& model) {
+  if (!model.cost) {
+    out += "null";
+    return;
+  }
+  fmt::format_to(std::back_inserter(out), "{{\"determinism\":\"{}\",\"margin\":{:.6f},\"drift\":{:.4f}}}",
+                 determinism_name(model.cost->determinism()), model.cost->margin(), model.cost->drift());
+}
+
+void append_model(std::string& out, const ServedModel& model) {
+  const pipeline::RunningStats& stats = model.stats;
+  auto into = std::back_inserter(out);
+  fmt::format_to(into, "{{\"name\":{},\"version\":{},\"route\":{},\"phase\":\"{}\",\"ready\":{},\"why\":{},",
+                 json_string(model.spec->name), json_string(model.spec->version), json_string(model.spec->route),
+                 phase_name(model.phase), model.is_ready(),
+                 json_string(model.trouble.is_ok() ? "" : model.trouble.detail()));
+  fmt::format_to(into, "\"cold_start_ms\":{:.1f},\"waiting_rows\":{},\"work_ahead_ms\":{:.2f},\"ladder_step\":{},\"max_rows\":{},",
+                 to_millis(model.cold_start), model.waiting_rows(), to_millis(model.work_ahead()), model.ladder.step(),
+                 model.ladder.max_rows());
+  fmt::format_to(into,
+                 "\"requests\":{},\"refused\":{},\"failed_rows\":{},\"batches\":{},\"rows\":{},\"real_tokens\":{},"
+                 "\"padded_tokens\":{},\"over_grants\":{},\"pressures\":{},\"retried_rows\":{},\"poison_rows\":{},"
+                 "\"worker_deaths\":{},\"longest\":{},",
+                 stats.requests, stats.refused, stats.failed, stats.batches, stats.rows, stats.real_tokens,
+                 stats.padded_tokens, stats.over_grants, stats.pressures, stats.retried_rows, stats.poison_rows,
+                 stats.deaths, stats.longest);
+  Bytes base;
+  Bytes weights;
+  for (const pipeline::WorkerSlot& slot : model.workers) {
+    base += slot.worker->memory().base;
+    weights += slot.worker->memory().weights;
+  }
+  fmt::format_to(into,
+                 "\"peak_error_median\":{:.9f},\"peak_error_worst\":{:.9f},\"peak_highest_bytes\":{},\"base_bytes\":{},"
+                 "\"weights_bytes\":{},\"fifo_would_need_bytes\":{},\"long_rows_delay_short\":{},\"cost\":",
+                 stats.peak_error_median(), stats.peak_error_worst, stats.peak_highest.count(), base.count(),
+                 weights.count(), fifo_would_need(model).count(), model.lanes.size() > 1 && model.workers.size() == 1);
+  append_cost(out, model);
+  out += ",\"workers\":[";
+  for (std::size_t i = 0; i < model.workers.size(); ++i) {
+    if (i > 0) out += ',';
+    append_worker(out, model.workers[i]);
+  }
+  out += "]}";
+}
+
+void publish_account(const memory::Account& account, const std::string& path, telemetry::Registry& metrics) {
+  namespace metric = telemetry::metric;
+  metrics.gauge(metric::kAccountUsed, {{"account", path}}).set(static_cast<double>(account.used().count()));
+  metrics.gauge(metric::kAccountPeak, {{"account", path}}).set(static_cast<double>(account.peak().count()));
+  if (account.limit() != Bytes::max()) {
+    metrics.gauge(metric::kAccountLimit, {{"account", path}}).set(static_cast<double>(account.limit().count()));
+  }
+  for (const memory::Account* child : account.children()) publish_account(*child, path + "/" + child->name(), metrics);
+}
+
+}  // namespace
+
+std::string status_json(const memory::Account& root, const pipeline::Pipeline& pipeline, bool ready) {
+  std::string out = fmt::format("{{\"version\":\"{}\",\"ready\":{},\"budget_bytes\":{},\"used_bytes\":{},\"open_requests\":{},\"bugs\":{},\"accounts\":",
+                                TONNAGE_VERSION, ready, root.limit().count(), root.used().count(),
+                                pipeline.open_requests(), bug_count());
+  append_account(out, root);
+  out += ",\"models\":[";
+  bool first = true;
+  for (const ServedModel* model : pipeline.models()) {
+    if (!std::exchange(first, false)) out += ',';
+    append_model(out, *model);
+  }
+  out += "]}";
+  return out;
+}
+
+void publish(const memory::Account& root, const pipeline::Pipeline& pipeline, telemetry::Registry& metrics) {
+  namespace metric = telemetry::metric;
+  publish_account(root, root.name(), metrics);
+  for (const ServedModel* model : pipeline.models()) {
+    const telemetry::Labels labels = {{"model", model->spec->name}};
+    metrics.gauge(metric::kModelReady, labels).set(model->is_ready() ? 1 : 0);
+    metrics.gauge(metric::kLadderStep, labels).set(model->ladder.step());
+    if (model->cost) metrics.gauge(metric::kTimeDrift, labels).set(model->cost->drift());
+    for (const pipeline::LaneSlot& slot : model->lanes) {
+      const telemetry::Labels lane = {{"model", model->spec->name}, {"class", slot.is_long ? "long" : "short"}};
+      metrics.gauge(metric::kLaneRows, lane).set(static_cast<double>(slot.lane.rows()));
+      metrics.gauge(metric::kLaneSeconds, lane).set(to_seconds(slot.lane.work()));
+    }
+    for (const pipeline::WorkerSlot& slot : model->workers) {
+      const supervisor::WorkerMemory memory = slot.worker->memory();
+      const telemetry::Labels worker = {{"worker", slot.worker->options().name}};
+      metrics.gauge(metric::kLease, worker).set(static_cast<double>(memory.lease.count()));
+      metrics.gauge(metric::kGrant, worker).set(static_cast<double>(memory.grant.count()));
+      metrics.gauge(metric::kResident, worker).set(static_cast<double>(memory.reading.anonymous.count()));
+      metrics.gauge(metric::kRetained, worker)
+          .set(static_cast<double>(saturating_sub(memory.live, memory.live_baseline).count()));
+    }
+  }
+}
+
+}  // namespace tonnage::api
