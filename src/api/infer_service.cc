@@ -79,6 +79,9 @@ Result<const pipeline::ServedModel*> InferService::resolve(std::string_view mode
   } else {
     found = host_.pipeline.find(model);
   }
+  if (const auto broken = broken_.find(model); found == nullptr && broken != broken_.end()) {
+    return Status(Code::kUnavailable, "not_ready", fmt::format("failed to load '{}': {}", model, broken->second.detail()));
+  }
   if (found == nullptr || (!version.empty() && version != found->spec->version)) {
     const std::string_view which = found == nullptr ? "is not found" : "has no such version";
     return Status(Code::kNotFound, "unknown_model",
@@ -220,12 +223,15 @@ void InferService::cancel(CallId id) {
 }
 
 bool InferService::is_ready() const {
+  if (draining_ || !broken_.empty()) return false;
   const auto all = host_.pipeline.models();
   return !all.empty() && std::ranges::all_of(all, [](const auto* model) { return model->is_ready(); });
 }
 
 std::string InferService::not_ready_why() const {
+  if (draining_) return "the server is shutting down";
   std::string why;
+  for (const auto& [name, status] : broken_) why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", name, status.detail());
   for (const pipeline::ServedModel* model : host_.pipeline.models()) {
     if (model->is_ready()) continue;
     why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", model->spec->name,

@@ -44,6 +44,10 @@ class InferService final : public Service {
 
   // Before the first request of the model. Error: bad_vocabulary, bad_config.
   Status add_tokenizer(const model::ModelSpec& spec);
+  // A model of the repository that could not even be read: the server is not ready because of it.
+  void add_broken(const std::string& name, Status why) { broken_.insert_or_assign(name, std::move(why)); }
+  // Readiness is false from now on, whatever the models say.
+  void drain() { draining_ = true; }
 
   memory::Account& ingress() override { return ingress_; }
   Bytes max_body() const override { return options_.max_body; }
@@ -75,6 +79,8 @@ class InferService final : public Service {
   memory::Account& ingress_;
   memory::Account& envelopes_;
   std::map<std::string, std::shared_ptr<const text::Tokenizer>, std::less<>> tokenizers_;
+  std::map<std::string, Status, std::less<>> broken_;
+  bool draining_ = false;
   std::vector<std::shared_ptr<Call>> calls_;
   std::vector<std::uint32_t> generations_;
   std::vector<std::uint32_t> free_;

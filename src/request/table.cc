@@ -34,4 +34,13 @@ std::optional<Request> Table::remove(RequestId id) {
   return std::move(*request);
 }
 
+std::vector<RequestId> Table::ids() const {
+  std::vector<RequestId> all;
+  all.reserve(size_);
+  for (std::uint32_t i = 0; i < slots_.size(); ++i) {
+    if (slots_[i].request != nullptr) all.push_back({i, slots_[i].generation});
+  }
+  return all;
+}
+
 }  // namespace tonnage::request

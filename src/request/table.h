@@ -18,6 +18,8 @@ class Table {
   Request* find(RequestId id);
   // Takes the request out; later lookups of `id` find nothing.
   std::optional<Request> remove(RequestId id);
+  // Of all requests that are in the table.
+  std::vector<RequestId> ids() const;
   std::size_t size() const { return size_; }
 
  private:

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// tonnage inspect: what a model is, and what it will cost.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+
+#include "base/json_text.h"
+#include "options.h"
+#include "server/inspect.h"
+
+namespace tonnage::app {
+namespace {
+
+std::string dims_text(const std::vector<std::int64_t>& dims) {
+  std::string out = "[";
+  for (std::size_t i = 0; i < dims.size(); ++i) out += (i > 0 ? "," : "") + std::to_string(dims[i]);
+  return out + "]";
+}
+
+std::string_view determinism_text(cost::Determinism determinism) {
+  switch (determinism) {
+    case cost::Determinism::kDeterministic: return "deterministic";
+    case cost::Determinism::kValueDependent: return "value-dependent";
+    case cost::Determinism::kUnknown: break;
+  }
+  return "unknown";
+}
+
+void print_tensors(const char* title, const std::vector<model::TensorSpec>& tensors) {
+  for (const model::TensorSpec& tensor : tensors) {
+    fmt::print("  {:<7} {:<22} {:<6} {}", title, tensor.name, tensor::datatype_name(tensor.type), dims_text(tensor.dims));
+    if (tensor.range) fmt::print("  values {}…{}", tensor.range->min, tensor.range->max);
+    if (tensor.source == model::InputSource::kMask) fmt::print("  generated mask");
+    fmt::print("\n");
+  }
+}
+
+void print_table(const server::Inspection& seen) {
+  const model::ModelSpec& spec = *seen.spec;
+  fmt::print("{} version {}, route {}, {}\n", spec.name, spec.version, spec.route, seen.loaded.runtime);
+  print_tensors("input", spec.inputs);
+  print_tensors("output", spec.outputs);
+  fmt::print("\n  weights {}   base {}   ready after {:.1f} s   {}   margin {:.2f} %   enforcement exact\n",
+             format_bytes(seen.memory.weights), format_bytes(seen.memory.base), to_seconds(seen.cold_start),
+             determinism_text(seen.determinism), seen.margin * 100);
+  for (const auto& [key, value] : spec.metadata) fmt::print("  {}: {}\n", key, value);
+  fmt::print("\n  {:>5} {:>7} {:>12} {:>12} {:>10}\n", "rows", "length", "peak", "grant", "time");
+  for (const server::GridPoint& point : seen.grid) {
+    fmt::print("  {:>5} {:>7} {:>12} {:>12} {:>8.1f}ms{}\n", point.shape.rows, point.shape.length, format_bytes(point.peak),
+               format_bytes(point.grant), to_millis(point.time), point.fits ? "" : "  does not fit");
+  }
+  fmt::print("\n  largest admissible batch in a budget of {}:\n", format_bytes(seen.budget));
+  for (const server::LargestBatch& largest : seen.largest) fmt::print("    length {:>5}: {} rows\n", largest.length, largest.rows);
+}
+
+void append_tensors(std::string& out, const std::vector<model::TensorSpec>& tensors) {
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    out += fmt::format("{}{{\"name\":{},\"datatype\":\"{}\",\"dims\":{}}}", i > 0 ? "," : "", json_string(tensors[i].name),
+                       tensor::datatype_name(tensors[i].type), dims_text(tensors[i].dims));
+  }
+}
+
+void print_json(const server::Inspection& seen) {
+  const model::ModelSpec& spec = *seen.spec;
+  std::string out = fmt::format("{{\"name\":{},\"version\":{},\"route\":{},\"runtime\":{},\"inputs\":[", json_string(spec.name),
+                                json_string(spec.version), json_string(spec.route), json_string(seen.loaded.runtime));
+  append_tensors(out, spec.inputs);
+  out += "],\"outputs\":[";
+  append_tensors(out, spec.outputs);
+  out += fmt::format("],\"weights_bytes\":{},\"base_bytes\":{},\"budget_bytes\":{},\"cold_start_ms\":{:.1f},"
+                     "\"determinism\":\"{}\",\"margin\":{:.6f},\"enforcement\":\"exact\",\"metadata\":{{",
+                     seen.memory.weights.count(), seen.memory.base.count(), seen.budget.count(), to_millis(seen.cold_start),
+                     determinism_text(seen.determinism), seen.margin);
+  bool first = true;
+  for (const auto& [key, value] : spec.metadata) {
+    out += (first ? "" : ",") + json_string(key) + ":" + json_string(value);
+    first = false;
+  }
+  out += "},\"grid\":[";
+  for (std::size_t i = 0; i < seen.grid.size(); ++i) {
+    const server::GridPoint& point = seen.grid[i];
+    out += fmt::format("{}{{\"rows\":{},\"length\":{},\"peak_bytes\":{},\"grant_bytes\":{},\"time_ms\":{:.3f},\"fits\":{}}}",
+                       i > 0 ? "," : "", point.shape.rows, point.shape.length, point.peak.count(), point.grant.count(),
+                       to_millis(point.time), point.fits);
+  }
+  out += "],\"largest_batch\":[";
+  for (std::size_t i = 0; i < seen.largest.size(); ++i) {
+    out += fmt::format("{}{{\"length\":{},\"rows\":{}}}", i > 0 ? "," : "", seen.largest[i].length, seen.largest[i].rows);
+  }
+  fmt::print("{}]}}\n", out);
+}
+
+}  // namespace
+
+int run_inspect(const InspectOptions& options) {
+  server::ServerOptions server;
+  server.models = options.model;
+  server.memory = options.memory;
+  server.threads = options.threads;
+  server.state_directory = options.state_directory;
+  server.worker_directory = options.worker_directory;
+  const bool terminal = ::isatty(STDERR_FILENO) != 0;
+  const auto seen = server::inspect(server, [terminal](double part) {
+    if (terminal) fmt::print(stderr, "\rprofiling {:3.0f} %", part * 100);
+  });
+  if (terminal) fmt::print(stderr, "\r                \r");
+  if (!seen.is_ok()) {
+    fmt::print(stderr, "tonnage inspect: {}\n", seen.status().detail());
+    return kExitFailed;
+  }
+  if (options.json) {
+    print_json(*seen);
+  } else {
+    print_table(*seen);
+  }
+  return kExitOk;
+}
+
+}  // namespace tonnage::app
