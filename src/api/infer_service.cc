@@ -7,16 +7,14 @@
 #include <utility>
 
 #include "api/envelope.h"
+#include "api/model_metrics.h"
 #include "api/status_json.h"
 #include "api/text_rows.h"
 #include "codec/sagemaker/sagemaker.h"
 #include "codec/v2/v2.h"
-#include "telemetry/metric_names.h"
 
 namespace tonnage::api {
 namespace {
-
-namespace metric = telemetry::metric;
 
 // Below this many bytes of text the hand-over to the pool costs more than tokenising in place.
 constexpr std::size_t kInPlaceTextBytes = 2048;
@@ -51,7 +49,8 @@ InferService::InferService(ServiceOptions options, Host host)
     : options_(std::move(options)),
       host_(host),
       ingress_(host_.budget.root().child("ingress", options_.ingress_limit)),
-      envelopes_(host_.budget.root().child("envelopes")) {}
+      envelopes_(host_.budget.root().child("envelopes")),
+      request_metrics_(host_.metrics) {}
 
 InferService::~InferService() = default;
 
@@ -205,11 +204,7 @@ void InferService::close(Call& call, Result<Reply> reply) {
   if (keep == nullptr) return;
   ++generations_[call.id.index];
   free_.push_back(call.id.index);
-  const Status status = reply.status();
-  const std::string model = call.spec == nullptr ? "" : call.spec->name;
-  const std::string_view outcome = status.is_ok() ? "answered" : status.code() == Code::kInternal ? "failed" : "refused";
-  host_.metrics.counter(metric::kRequests, {{"model", model}, {"outcome", std::string(outcome)}, {"reason", std::string(status.reason())}}).add();
-  host_.metrics.histogram(metric::kRequestSeconds, {{"model", model}}).observe(to_seconds(host_.loop.now() - call.arrived));
+  request_metrics_.count(call.spec.get(), reply.status(), host_.loop.now() - call.arrived, call.shell.rows);
   call.envelope.release();
   if (call.done.is_open()) call.done.answer(std::move(reply));
 }

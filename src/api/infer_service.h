@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "api/model_metrics.h"
 #include "api/service.h"
 #include "codec/decoded.h"
 #include "pipeline/pipeline.h"
@@ -78,6 +79,7 @@ class InferService final : public Service {
   Host host_;
   memory::Account& ingress_;
   memory::Account& envelopes_;
+  RequestMetrics request_metrics_;
   std::map<std::string, std::shared_ptr<const text::Tokenizer>, std::less<>> tokenizers_;
   std::map<std::string, Status, std::less<>> broken_;
   bool draining_ = false;

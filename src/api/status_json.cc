@@ -9,7 +9,6 @@
 #include "base/bug.h"
 #include "base/json_text.h"
 #include "supervisor/names.h"
-#include "telemetry/metric_names.h"
 
 namespace tonnage::api {
 namespace {
@@ -116,16 +115,6 @@ void append_model(std::string& out, const ServedModel& model) {
   out += "]}";
 }
 
-void publish_account(const memory::Account& account, const std::string& path, telemetry::Registry& metrics) {
-  namespace metric = telemetry::metric;
-  metrics.gauge(metric::kAccountUsed, {{"account", path}}).set(static_cast<double>(account.used().count()));
-  metrics.gauge(metric::kAccountPeak, {{"account", path}}).set(static_cast<double>(account.peak().count()));
-  if (account.limit() != Bytes::max()) {
-    metrics.gauge(metric::kAccountLimit, {{"account", path}}).set(static_cast<double>(account.limit().count()));
-  }
-  for (const memory::Account* child : account.children()) publish_account(*child, path + "/" + child->name(), metrics);
-}
-
 }  // namespace
 
 std::string status_json(const memory::Account& root, const pipeline::Pipeline& pipeline, bool ready) {
@@ -141,31 +130,6 @@ std::string status_json(const memory::Account& root, const pipeline::Pipeline& p
   }
   out += "]}";
   return out;
-}
-
-void publish(const memory::Account& root, const pipeline::Pipeline& pipeline, telemetry::Registry& metrics) {
-  namespace metric = telemetry::metric;
-  publish_account(root, root.name(), metrics);
-  for (const ServedModel* model : pipeline.models()) {
-    const telemetry::Labels labels = {{"model", model->spec->name}};
-    metrics.gauge(metric::kModelReady, labels).set(model->is_ready() ? 1 : 0);
-    metrics.gauge(metric::kLadderStep, labels).set(model->ladder.step());
-    if (model->cost) metrics.gauge(metric::kTimeDrift, labels).set(model->cost->drift());
-    for (const pipeline::LaneSlot& slot : model->lanes) {
-      const telemetry::Labels lane = {{"model", model->spec->name}, {"class", slot.is_long ? "long" : "short"}};
-      metrics.gauge(metric::kLaneRows, lane).set(static_cast<double>(slot.lane.rows()));
-      metrics.gauge(metric::kLaneSeconds, lane).set(to_seconds(slot.lane.work()));
-    }
-    for (const pipeline::WorkerSlot& slot : model->workers) {
-      const supervisor::WorkerMemory memory = slot.worker->memory();
-      const telemetry::Labels worker = {{"worker", slot.worker->options().name}};
-      metrics.gauge(metric::kLease, worker).set(static_cast<double>(memory.lease.count()));
-      metrics.gauge(metric::kGrant, worker).set(static_cast<double>(memory.grant.count()));
-      metrics.gauge(metric::kResident, worker).set(static_cast<double>(memory.reading.anonymous.count()));
-      metrics.gauge(metric::kRetained, worker)
-          .set(static_cast<double>(saturating_sub(memory.live, memory.live_baseline).count()));
-    }
-  }
 }
 
 }  // namespace tonnage::api

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/model_metrics.h"
+
+#include <cstdint>
+
+#include "base/bug.h"
+#include "telemetry/metric_names.h"
+
+namespace tonnage::api {
+namespace {
+
+namespace metric = telemetry::metric;
+
+telemetry::Labels labels_of(const model::ModelSpec& spec) {
+  return {{"model", spec.name}, {"version", spec.version}};
+}
+
+telemetry::Labels with(telemetry::Labels labels, std::string key, std::string value) {
+  labels.emplace_back(std::move(key), std::move(value));
+  return labels;
+}
+
+std::string outcome_of(const Status& status) {
+  if (status.is_ok()) return "answered";
+  return status.code() == Code::kInternal ? "failed" : "refused";
+}
+
+double number(Bytes bytes) { return static_cast<double>(bytes.count()); }
+
+void raise_to(telemetry::Counter& counter, std::uint64_t value) {
+  if (value > counter.value()) counter.add(value - counter.value());
+}
+
+void publish_account(const memory::Account& account, const std::string& path, telemetry::Registry& metrics) {
+  metrics.gauge(metric::kAccountUsed, {{"account", path}}).set(number(account.used()));
+  metrics.gauge(metric::kAccountPeak, {{"account", path}}).set(number(account.peak()));
+  if (account.limit() != Bytes::max()) {
+    metrics.gauge(metric::kAccountLimit, {{"account", path}}).set(number(account.limit()));
+  }
+  for (const memory::Account* child : account.children()) publish_account(*child, path + "/" + child->name(), metrics);
+}
+
+void publish_workers(const pipeline::ServedModel& model, telemetry::Registry& metrics) {
+  for (const pipeline::WorkerSlot& slot : model.workers) {
+    const supervisor::WorkerMemory memory = slot.worker->memory();
+    const telemetry::Labels labels = with(labels_of(*model.spec), "worker", slot.worker->options().name);
+    metrics.gauge(metric::kLease, labels).set(number(memory.lease));
+    metrics.gauge(metric::kGrant, labels).set(number(memory.grant));
+    metrics.gauge(metric::kResident, labels).set(number(memory.reading.anonymous));
+    metrics.gauge(metric::kRetained, labels).set(number(saturating_sub(memory.live, memory.live_baseline)));
+  }
+}
+
+void publish_batches(const pipeline::ServedModel& model, telemetry::Registry& metrics) {
+  const pipeline::RunningStats& stats = model.stats;
+  const telemetry::Labels labels = labels_of(*model.spec);
+  raise_to(metrics.counter(metric::kRows, labels), stats.rows);
+  raise_to(metrics.counter(metric::kBatches, labels), stats.batches);
+  raise_to(metrics.counter(metric::kRealTokens, labels), stats.real_tokens);
+  raise_to(metrics.counter(metric::kPaddedTokens, labels), stats.padded_tokens);
+  raise_to(metrics.counter(metric::kOverGrants, labels), stats.over_grants);
+  raise_to(metrics.counter(metric::kPressure, labels), stats.pressures);
+  raise_to(metrics.counter(metric::kRetries, labels), stats.retried_rows);
+  raise_to(metrics.counter(metric::kPoisonRows, labels), stats.poison_rows);
+  raise_to(metrics.counter(metric::kWorkerDeaths, with(labels, "reason", "any")), stats.deaths);
+  raise_to(metrics.counter(metric::kNvExecCount, labels), stats.batches);
+  metrics.gauge(metric::kNvPending, labels).set(static_cast<double>(model.waiting_rows()));
+}
+
+}  // namespace
+
+RequestMetrics::Series& RequestMetrics::series_of(const model::ModelSpec& spec) {
+  const auto found = series_.find(spec.name);
+  if (found != series_.end()) return found->second;
+  const telemetry::Labels labels = labels_of(spec);
+  Series series;
+  series.answered = &registry_.counter(metric::kRequests, with(with(labels, "outcome", "answered"), "reason", "ok"));
+  series.seconds = &registry_.histogram(metric::kRequestSeconds, with(labels, "class", "all"));
+  series.nv_success = &registry_.counter(metric::kNvSuccess, labels);
+  series.nv_failure = &registry_.counter(metric::kNvFailure, labels);
+  series.nv_count = &registry_.counter(metric::kNvCount, labels);
+  series.nv_request_us = &registry_.counter(metric::kNvRequestUs, labels);
+  return series_.emplace(spec.name, series).first->second;
+}
+
+void RequestMetrics::count(const model::ModelSpec* spec, const Status& status, Duration took, std::uint32_t rows) {
+  if (spec != nullptr && status.is_ok()) {
+    const Series& series = series_of(*spec);
+    series.answered->add();
+    series.seconds->observe(to_seconds(took));
+    series.nv_success->add();
+    series.nv_count->add(rows);
+    series.nv_request_us->add(static_cast<std::uint64_t>(took.count() / 1000));
+    return;
+  }
+  telemetry::Labels labels{{"model", spec == nullptr ? "" : spec->name}, {"version", spec == nullptr ? "" : spec->version}};
+  if (spec != nullptr) series_of(*spec).nv_failure->add();
+  labels = with(with(std::move(labels), "outcome", outcome_of(status)), "reason", std::string(status.reason()));
+  registry_.counter(metric::kRequests, labels).add();
+}
+
+void publish(const memory::Account& root, const pipeline::Pipeline& pipeline, telemetry::Registry& metrics) {
+  publish_account(root, root.name(), metrics);
+  raise_to(metrics.counter(metric::kBugs), bug_count());
+  for (const pipeline::ServedModel* model : pipeline.models()) {
+    const telemetry::Labels labels = labels_of(*model->spec);
+    metrics.gauge(metric::kModelReady, labels).set(model->is_ready() ? 1 : 0);
+    metrics.gauge(metric::kLadderStep, labels).set(model->ladder.step());
+    if (model->cost) metrics.gauge(metric::kTimeDrift, labels).set(model->cost->drift());
+    for (const pipeline::LaneSlot& slot : model->lanes) {
+      const telemetry::Labels lane = with(labels, "class", slot.is_long ? "long" : "short");
+      metrics.gauge(metric::kLaneRows, lane).set(static_cast<double>(slot.lane.rows()));
+      metrics.gauge(metric::kLaneSeconds, lane).set(to_seconds(slot.lane.work()));
+    }
+    publish_batches(*model, metrics);
+    publish_workers(*model, metrics);
+  }
+}
+
+}  // namespace tonnage::api
