@@ -54,8 +54,8 @@ void Pipeline::worker_changed(ServedModel& model, std::size_t number) {
   WorkerSlot& slot = model.workers[number];
   const TimePoint now = host_.loop.now();
   switch (slot.worker->state()) {
-    case WorkerState::kStarting: slot.starting_since = now; return;
-    case WorkerState::kLoading:
+    case WorkerState::kLoading: slot.starting_since = now; return;
+    case WorkerState::kStarting:
     case WorkerState::kBusy: return;
     case WorkerState::kReady:
       if (slot.starting_since != kNever) {
