@@ -16,7 +16,8 @@ constexpr Duration kRetryMemoryAfter = milliseconds(20);
 // Once per turn of the loop, so that all requests that arrived together are planned together.
 void Pipeline::schedule_drive() {
   if (std::exchange(drive_scheduled_, true)) return;
-  host_.loop.post([this] {
+  host_.loop.post([this, alive = std::weak_ptr<bool>(alive_)] {
+    if (alive.expired()) return;
     drive_scheduled_ = false;
     drive();
   });

@@ -23,6 +23,10 @@ Pipeline::Pipeline(PipelineOptions options, Host host)
 Pipeline::~Pipeline() {
   host_.budget.on_release(nullptr);
   stop();
+  // Workers go first: they answer what they run into the records that follow.
+  for (auto& [name, model] : models_) {
+    for (WorkerSlot& slot : model->workers) slot.worker.reset();
+  }
 }
 
 Status Pipeline::add_model(model::ModelSpec spec) {

@@ -118,6 +118,7 @@ class Pipeline {
   TimePoint wake_at_ = kNever;
   Loop::Timer wake_;
   bool drive_scheduled_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // posted calls hold it weakly
   TimePoint last_room_making_{};
   bool someone_waits_for_memory_ = false;
   bool draining_ = false;
