@@ -60,6 +60,7 @@ void Pipeline::worker_changed(ServedModel& model, std::size_t number) {
     case WorkerState::kReady:
       if (slot.starting_since != kNever) {
         model.cold_start = now - std::exchange(slot.starting_since, kNever);
+        slot.grant_when_ready = slot.worker->largest_grant();
         if (model.phase == ModelPhase::kLoading) begin_warm_up(model, *slot.worker);
       }
       schedule_drive();

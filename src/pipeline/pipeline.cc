@@ -153,7 +153,10 @@ Bytes Pipeline::largest_possible_grant(const ServedModel& model) const {
     }
   }
   Bytes largest;
-  for (const WorkerSlot& slot : model.workers) largest = std::max(largest, slot.worker->largest_grant());
+  for (const WorkerSlot& slot : model.workers) {
+    // A worker that is being replaced will have again what it had.
+    largest = std::max(largest, slot.starting_since != kNever || slot.worker->memory().base == Bytes() ? slot.grant_when_ready : slot.worker->largest_grant());
+  }
   return largest + returnable;
 }
 

@@ -109,12 +109,12 @@ TEST(Pipeline, AThrownErrorFailsOnlyItsOwnRow) {
 
 TEST(Pipeline, OverGrantIsSplitAndRetriedWithoutMovingTheLadder) {
   PipelineRig rig;
-  int lies = 0;
+  bool lies = false;
   rig.processes.model.peak = [&](const FakeBatch& batch) {
-    return batch.run.rows > 8 && lies-- > 0 ? batch.run.grant * 3 : kib(64);
+    return batch.run.rows > 16 && lies ? batch.run.grant * 3 : kib(64);
   };
   rig.serve(sum_spec());
-  lies = 1;  // once, a batch costs three times what was learned
+  lies = true;  // large batches cost three times what was learned
   std::vector<std::shared_ptr<Outcome>> outcomes;
   for (std::uint32_t i = 0; i < 32; ++i) outcomes.push_back(rig.ask(1, 16, i));
   rig.loop.advance(seconds(10));

@@ -40,6 +40,7 @@ struct WorkerSlot {
   std::unique_ptr<supervisor::Worker> worker;
   std::optional<InFlight> in_flight;
   TimePoint starting_since = kNever;
+  Bytes grant_when_ready;  // what a batch could have when it last became ready
 };
 
 // One class of rows (short or long) with the working memory to plan it.
