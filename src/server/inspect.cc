@@ -12,7 +12,7 @@
 #include "pipeline/pipeline.h"
 #include "server/asio_loop.h"
 #include "server/launch.h"
-#include "state/profile_store.h"
+#include "state/state_store.h"
 #include "supervisor/child_process.h"
 
 namespace tonnage::server {
@@ -70,8 +70,8 @@ Result<Inspection> inspect(const ServerOptions& options, const std::function<voi
   boost::asio::io_context io(1);
   AsioLoop loop(io);
   memory::Budget budget("host", memory::budget_from(options.memory, limits, options.headroom));
-  supervisor::ChildProcessFactory processes(loop, *log);
-  const auto profiles = state::open_profile_store(state_directory(options), *log);
+  supervisor::ChildProcessFactory processes(loop);
+  const auto profiles = state::StateStore::open(state_directory(options), *log);
   pipeline::PipelineOptions pipeline_options;
   pipeline_options.compute_tokens = std::max(1U, std::thread::hardware_concurrency());
   pipeline_options.launch = [&options](const model::ModelSpec& model) {

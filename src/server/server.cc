@@ -20,7 +20,7 @@
 #include "server/asio_loop.h"
 #include "server/launch.h"
 #include "server/port_file.h"
-#include "state/profile_store.h"
+#include "state/state_store.h"
 #include "supervisor/child_process.h"
 #include "telemetry/log.h"
 #include "telemetry/metrics.h"
@@ -73,8 +73,8 @@ class Running {
         log_(telemetry::make_log(log_options(options))),
         loop_(io_),
         budget_("host", found.budget),
-        processes_(loop_, *log_),
-        profiles_(state::open_profile_store(state_directory(options), *log_)),
+        processes_(loop_),
+        profiles_(state::StateStore::open(state_directory(options), *log_)),
         pipeline_(pipeline_options(options, found.budget), {loop_, processes_, budget_, *log_, profiles_.get()}),
         pool_(loop_, options.text_threads, kTextJobs),
         service_(service_options(options, found.budget), {loop_, pipeline_, pool_, budget_, metrics_}),
@@ -213,7 +213,7 @@ class Running {
   AsioLoop loop_;
   memory::Budget budget_;
   supervisor::ChildProcessFactory processes_;
-  std::unique_ptr<cost::ProfileStorePort> profiles_;
+  std::unique_ptr<state::StateStore> profiles_;
   memory::Charge front_base_;
   pipeline::Pipeline pipeline_;
   text::Pool pool_;
