@@ -36,7 +36,7 @@ TEST(Pipeline, AnswersEachRowWithItsOwnResultInTheClientsOrder) {
   PipelineRig rig;
   rig.serve(sum_spec());
   std::vector<std::shared_ptr<Outcome>> outcomes;
-  for (std::uint32_t i = 0; i < 40; ++i) outcomes.push_back(rig.ask(1 + i % 3, 8 + 11 * i % 400, 100 + i));
+  for (std::uint32_t i = 0; i < 40; ++i) outcomes.push_back(rig.ask({1 + i % 3, 8 + 11 * i % 400, 100 + i}));
   rig.loop.advance(seconds(5));
   for (std::uint32_t i = 0; i < 40; ++i) {
     ASSERT_TRUE(outcomes[i]->is_answered());
@@ -50,7 +50,7 @@ TEST(Pipeline, AnswersEachRowWithItsOwnResultInTheClientsOrder) {
 TEST(Pipeline, ARequestOfManyRowsIsSpreadOverBatchesAndReassembled) {
   PipelineRig rig;
   rig.serve(sum_spec());
-  const auto outcome = rig.ask(200, 16, 7);
+  const auto outcome = rig.ask({200, 16, 7});
   rig.loop.advance(seconds(5));
   ASSERT_TRUE(outcome->is_answered());
   EXPECT_EQ(std::vector<float>(200, 22.0F), outcome->values);
@@ -67,8 +67,8 @@ TEST(Pipeline, NoBatchHasMoreRowsThanAllowed) {
   model::ModelSpec spec = sum_spec();
   spec.batching.max_rows = 32;
   rig.serve(std::move(spec));
-  for (int i = 0; i < 11; ++i) rig.ask(32, 16);
-  rig.ask(31, 16);
+  for (int i = 0; i < 11; ++i) rig.ask({32, 16});
+  rig.ask({31, 16});
   rig.loop.advance(seconds(5));
   EXPECT_LE(most, 32U);
 }
@@ -80,7 +80,7 @@ TEST(Pipeline, OnePoisonRowCostsTwoDeathsAndIsRemembered) {
     return holds(batch, 666) ? FakeFault::kDie : FakeFault::kNone;
   };
   std::vector<std::shared_ptr<Outcome>> outcomes;
-  for (std::uint32_t i = 0; i < 64; ++i) outcomes.push_back(rig.ask(1, 16, i == 20 ? 666 : 1000 + i));
+  for (std::uint32_t i = 0; i < 64; ++i) outcomes.push_back(rig.ask({1, 16, i == 20 ? 666 : 1000 + i}));
   rig.loop.advance(seconds(30));
   for (std::uint32_t i = 0; i < 64; ++i) {
     ASSERT_TRUE(outcomes[i]->is_answered()) << i;
@@ -89,7 +89,7 @@ TEST(Pipeline, OnePoisonRowCostsTwoDeathsAndIsRemembered) {
   EXPECT_EQ("poison_row", outcomes[20]->status->reason());
   EXPECT_EQ(2U, rig.model().workers[0].worker->deaths());
 
-  const auto again = rig.ask(1, 16, 666);
+  const auto again = rig.ask({1, 16, 666});
   EXPECT_EQ("poison_row", again->status->reason()) << "remembered, and not run again";
   EXPECT_EQ(2U, rig.model().workers[0].worker->deaths());
 }
@@ -101,7 +101,7 @@ TEST(Pipeline, AThrownErrorFailsOnlyItsOwnRow) {
     return holds(batch, 999) ? FakeFault::kThrow : FakeFault::kNone;
   };
   std::vector<std::shared_ptr<Outcome>> outcomes;
-  for (std::uint32_t i = 0; i < 64; ++i) outcomes.push_back(rig.ask(1, 16, i == 3 ? 999 : i));
+  for (std::uint32_t i = 0; i < 64; ++i) outcomes.push_back(rig.ask({1, 16, i == 3 ? 999 : i}));
   rig.loop.advance(seconds(10));
   for (std::uint32_t i = 0; i < 64; ++i) EXPECT_EQ(i != 3, outcomes[i]->status->is_ok()) << i;
   EXPECT_EQ("model_error", outcomes[3]->status->reason());
@@ -116,7 +116,7 @@ TEST(Pipeline, OverGrantIsSplitAndRetriedWithoutMovingTheLadder) {
   rig.serve(sum_spec());
   lies = true;  // large batches cost three times what was learned
   std::vector<std::shared_ptr<Outcome>> outcomes;
-  for (std::uint32_t i = 0; i < 32; ++i) outcomes.push_back(rig.ask(1, 16, i));
+  for (std::uint32_t i = 0; i < 32; ++i) outcomes.push_back(rig.ask({1, 16, i}));
   rig.loop.advance(seconds(10));
   for (const auto& outcome : outcomes) EXPECT_TRUE(outcome->status->is_ok()) << outcome->status->to_string();
   EXPECT_EQ(1U, rig.model().stats.over_grants);
@@ -130,9 +130,9 @@ TEST(Pipeline, ADeadlineIsKeptWhileABatchRunsAndWhileRowsWait) {
   spec.batching.max_rows = 1;
   rig.serve(std::move(spec));
   rig.processes.model.time = [](const FakeBatch&) { return seconds(9); };  // far beyond the prediction
-  const auto running = rig.ask(1, 16, 1, seconds(2));
+  const auto running = rig.ask({1, 16, 1, seconds(2)});
   rig.loop.advance(milliseconds(10));
-  const auto waiting = rig.ask(1, 16, 2, seconds(1));
+  const auto waiting = rig.ask({1, 16, 2, seconds(1)});
   rig.loop.advance(milliseconds(990));
   EXPECT_FALSE(waiting->is_answered());
   rig.loop.advance(milliseconds(11));
@@ -149,10 +149,10 @@ TEST(Pipeline, AClientThatLeavesFreesItsRowsAndEnvelopeAtOnce) {
   PipelineRig rig;
   rig.serve(sum_spec());
   rig.processes.model.time = [](const FakeBatch&) { return milliseconds(500); };
-  rig.ask(1, 16);
+  rig.ask({1, 16});
   rig.loop.advance(milliseconds(1));
   auto outcome = std::make_shared<Outcome>();
-  const request::RequestId id = rig.submit(outcome, 10, 16);
+  const request::RequestId id = rig.submit(outcome, {10, 16});
   const Bytes held = rig.envelopes();
   rig.pipe->cancel(id);
   EXPECT_EQ("cancelled", outcome->status->reason());
@@ -165,7 +165,7 @@ TEST(Pipeline, EveryRequestIsAnsweredWhenTheWorkerIsKilledUnderLoad) {
   rig.serve(sum_spec());
   std::vector<std::shared_ptr<Outcome>> outcomes;
   for (std::uint32_t i = 0; i < 300; ++i) {
-    outcomes.push_back(rig.ask(1, 16 + i, i));
+    outcomes.push_back(rig.ask({1, 16 + i, i}));
     rig.loop.advance(milliseconds(1));
     if (i == 100) rig.processes.only().die({supervisor::ExitReason::Kind::kSignal, 9});
   }
@@ -186,7 +186,7 @@ TEST(Pipeline, TheSecondStartProfilesNothing) {
   second.profiles.kept = first.profiles.kept;
   second.serve(sum_spec());
   EXPECT_EQ(0U, second.processes.runs());
-  const auto outcome = second.ask(1, 16, 5);
+  const auto outcome = second.ask({1, 16, 5});
   second.loop.advance(seconds(1));
   EXPECT_TRUE(outcome->status->is_ok());
 }
@@ -203,7 +203,7 @@ TEST(Pipeline, TwoModelsUnderOneSmallBudgetNeverStarveEachOther) {
   rig.serve(std::move(b));
   std::vector<std::shared_ptr<Outcome>> outcomes;
   for (std::uint32_t i = 0; i < 200; ++i) {
-    outcomes.push_back(rig.ask(1, 300 + i, 1, seconds(600), i % 2 == 0 ? "a" : "b"));
+    outcomes.push_back(rig.ask({1, 300 + i, 1, seconds(600), i % 2 == 0 ? "a" : "b"}));
   }
   rig.loop.advance(seconds(120));
   for (const auto& outcome : outcomes) {
@@ -219,7 +219,7 @@ TEST(Pipeline, AModelThatCannotBeLoadedSaysWhyAndRefuses) {
   rig.loop.advance(milliseconds(300));
   EXPECT_FALSE(rig.model().is_ready());
   EXPECT_NE(std::string::npos, rig.model().trouble.detail().find("not a zip archive"));
-  const auto outcome = rig.ask(1, 16);
+  const auto outcome = rig.ask({1, 16});
   EXPECT_EQ("not_ready", outcome->status->reason());
 }
 
@@ -227,9 +227,9 @@ TEST(Pipeline, WhatWaitsIsAnsweredWhenTheServerStops) {
   PipelineRig rig;
   rig.serve(sum_spec());
   rig.processes.model.time = [](const FakeBatch&) { return seconds(1); };
-  const auto running = rig.ask(1, 16);
+  const auto running = rig.ask({1, 16});
   rig.loop.advance(milliseconds(1));
-  const auto waiting = rig.ask(1, 16);
+  const auto waiting = rig.ask({1, 16});
   rig.pipe->stop();
   EXPECT_EQ("draining", running->status->reason());
   EXPECT_EQ("draining", waiting->status->reason());

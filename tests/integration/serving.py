@@ -74,17 +74,18 @@ def await_until(predicate, what):
     raise AssertionError(f"waited {WATCHDOG_S:.0f} s for {what}")
 
 
-def stub_model(root, name, model, tensors, top="", batching="", **options):
+def batching(keys):
+    """The [batching] table, to be added to a model's text."""
+    return "\n[batching]\n" + keys + "\n"
+
+
+def stub_model(root, name, model, toml, **options):
     """Writes the folder of one stub model; `options` go to its [stub] table."""
     folder = Path(root) / name
     (folder / "1").mkdir(parents=True, exist_ok=True)
     stub = {"model": model, **options}
     lines = [f'{key} = {json.dumps(value)}' for key, value in stub.items()]
-    text = 'route = "stub"\n' + top + "\n" + tensors
-    if batching:
-        text += "\n[batching]\n" + batching
-    text += "\n[stub]\n" + "\n".join(lines) + "\n"
-    (folder / "model.toml").write_text(text)
+    (folder / "model.toml").write_text('route = "stub"\n' + toml + "\n[stub]\n" + "\n".join(lines) + "\n")
     return folder
 
 

@@ -8,10 +8,10 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from serving import ECHO_MODEL, IDS_MODEL, Server, await_until, in_parallel, stub_model
+from serving import ECHO_MODEL, IDS_MODEL, Server, await_until, batching, in_parallel, stub_model
 
 IDS = IDS_MODEL.format(max_length=1024)
-GATHER = "max_wait_ms = 30"  # so that rows sent together meet in one batch
+GATHER = IDS + batching("max_wait_ms = 30")  # rows sent together meet in one batch
 
 
 class Faults(unittest.TestCase):
@@ -26,7 +26,7 @@ class Faults(unittest.TestCase):
 
     def test_one_poison_row_of_64_costs_two_deaths_and_only_itself(self):
         log = Path(self.folder.name) / "executed.txt"
-        stub_model(self.folder.name, "aborter", "aborter", IDS, batching=GATHER, abort_on=777, execution_log=str(log))
+        stub_model(self.folder.name, "aborter", "aborter", GATHER, abort_on=777, execution_log=str(log))
         server = self.serve()
         log.write_text("")
 
@@ -55,7 +55,7 @@ class Faults(unittest.TestCase):
         server.assert_at_rest()
 
     def test_a_thrown_error_fails_only_its_own_row(self):
-        stub_model(self.folder.name, "thrower", "thrower", IDS, batching=GATHER, throw_on=999)
+        stub_model(self.folder.name, "thrower", "thrower", GATHER, throw_on=999)
         server = self.serve()
         replies = in_parallel(8, lambda i: server.infer_rows("thrower", "ids", [[i, 999 if i == 3 else 1]]))
         self.assertEqual([200, 200, 200, 500, 200, 200, 200, 200], [status for status, _, _ in replies])
@@ -64,7 +64,7 @@ class Faults(unittest.TestCase):
         server.assert_at_rest()
 
     def test_a_worker_killed_under_load_loses_no_request(self):
-        stub_model(self.folder.name, "sleepy", "sleepy", IDS, batching="max_rows = 4", sleep_ms=5)
+        stub_model(self.folder.name, "sleepy", "sleepy", IDS + batching("max_rows = 4"), sleep_ms=5)
         server = self.serve()
 
         def call(i):
@@ -121,7 +121,7 @@ class Faults(unittest.TestCase):
         self.assertEqual(200, server.infer_rows("echo", "x", [[1.0, 2.0]], "FP32")[0])
 
     def test_a_deadline_passes_on_time_while_another_batch_runs(self):
-        stub_model(self.folder.name, "sleepy", "sleepy", IDS, batching="max_rows = 1", sleep_ms=800)
+        stub_model(self.folder.name, "sleepy", "sleepy", IDS + batching("max_rows = 1"), sleep_ms=800)
         server = self.serve()
         replies = in_parallel(3, lambda i: server.infer_rows(
             "sleepy", "ids", [[i, 1]], parameters={"timeout": 100000 if i else 0} if i else {}))
@@ -132,7 +132,7 @@ class Faults(unittest.TestCase):
         server.assert_at_rest()
 
     def test_a_full_queue_refuses_with_retry_after_and_health_stays_quick(self):
-        stub_model(self.folder.name, "sleepy", "sleepy", IDS, batching="max_rows = 1\nmax_queue_rows = 2", sleep_ms=20)
+        stub_model(self.folder.name, "sleepy", "sleepy", IDS + batching("max_rows = 1\nmax_queue_rows = 2"), sleep_ms=20)
         server = self.serve("--overload-status", "429")
         replies = in_parallel(60, lambda i: server.infer_rows("sleepy", "ids", [[i, 1]]) if i % 6 else
                               server.get("/v2/health/live"))
@@ -145,7 +145,7 @@ class Faults(unittest.TestCase):
         server.assert_at_rest()
 
     def test_a_client_that_leaves_frees_its_rows(self):
-        stub_model(self.folder.name, "sleepy", "sleepy", IDS, batching="max_rows = 1", sleep_ms=300)
+        stub_model(self.folder.name, "sleepy", "sleepy", IDS + batching("max_rows = 1"), sleep_ms=300)
         server = self.serve()
         body = b'{"inputs":[{"name":"ids","shape":[1,2],"datatype":"INT64","data":[1,2]}]}'
         head = b"POST /v2/models/sleepy/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body)

@@ -47,6 +47,15 @@ struct Outcome {
   bool is_answered() const { return status.has_value(); }
 };
 
+// One request of rows of equal length; the ids of each row are `first_id` and then ones.
+struct Ask {
+  std::uint32_t rows = 1;
+  std::uint32_t length = 16;
+  std::int64_t first_id = 1;
+  Duration deadline = seconds(60);
+  std::string_view model = "sum";
+};
+
 struct PipelineRig {
   explicit PipelineRig(Bytes memory = mib(400)) : budget("host", memory) {
     processes.model.outputs = row_sums;
@@ -67,15 +76,12 @@ struct PipelineRig {
   }
   const pipeline::ServedModel& model(std::string_view name = "sum") const { return *pipe->find(name); }
 
-  // One request of rows of equal length; ids are `first_id` and then ones.
-  request::RequestId submit(std::shared_ptr<Outcome> outcome, std::uint32_t rows, std::uint32_t length,
-                            std::int64_t first_id = 1, Duration deadline = seconds(60),
-                            std::string_view name = "sum") {
-    request::Request request = pipeline::synthetic_request(pipe->find(name)->spec, rows, length, 1);
+  request::RequestId submit(std::shared_ptr<Outcome> outcome, const Ask& ask) {
+    request::Request request = pipeline::synthetic_request(pipe->find(ask.model)->spec, ask.rows, ask.length, 1);
     auto ids = as_elements<std::int64_t>(request.inputs[0]->data.mutable_view());
-    for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = i % length == 0 ? first_id : 1;
+    for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = i % ask.length == 0 ? ask.first_id : 1;
     request.arrived = loop.now();
-    request.deadline = loop.now() + deadline;
+    request.deadline = loop.now() + ask.deadline;
     auto envelope = budget.root().child("envelopes").charge(kib(8));
     if (envelope.is_ok()) request.envelope = std::move(envelope).value();
     request.completion = Completion<request::Answer>([outcome](Result<request::Answer> answer) {
@@ -86,10 +92,9 @@ struct PipelineRig {
     });
     return pipe->submit(std::move(request));
   }
-  std::shared_ptr<Outcome> ask(std::uint32_t rows, std::uint32_t length, std::int64_t first_id = 1,
-                               Duration deadline = seconds(60), std::string_view name = "sum") {
+  std::shared_ptr<Outcome> ask(const Ask& question) {
     auto outcome = std::make_shared<Outcome>();
-    submit(outcome, rows, length, first_id, deadline, name);
+    submit(outcome, question);
     return outcome;
   }
   Bytes envelopes() { return budget.root().child("envelopes").used(); }
