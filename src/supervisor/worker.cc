@@ -71,7 +71,6 @@ const WorkerOptions& Worker::options() const { return state_->options; }
 const std::optional<wire::LoadedDoc>& Worker::loaded() const { return state_->loaded; }
 Status Worker::last_error() const { return state_->last_error; }
 std::uint64_t Worker::deaths() const { return state_->deaths; }
-pid_t Worker::pid() const { return state_->process ? state_->process->pid() : 0; }
 bool Worker::has_process() const { return state_->process != nullptr; }
 pid_t Worker::pid() const { return state_->process ? state_->process->pid() : 0; }
 

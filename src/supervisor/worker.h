@@ -128,7 +128,6 @@ class Worker {
   Status last_error() const;
   // Ends of the process that nobody asked for.
   std::uint64_t deaths() const;
-  pid_t pid() const;  // 0 without a process
   // False once a stopped worker's process is gone and all its memory given back.
   bool has_process() const;
   pid_t pid() const;  // 0 without a process
