@@ -43,12 +43,3 @@ def test_metrics_of_code_and_page_must_agree(tmp_path):
         "docs/metrics.md": "| `tonnage_rows_total` | rows |\n| `tonnage_gone` | |\n",
     })
     assert len(problems) == 2
-
-
-def test_config_keys_of_code_and_page_must_agree(tmp_path):
-    problems = problems_of(tmp_path, {
-        "src/base/README.md": "# base\n",
-        "src/base/keys.cc": '// config keys begin\n{"memory", 1}, {"host", 2}\n// config keys end\n',
-        "docs/config.md": "| `memory` | |\n| `port` | |\n",
-    })
-    assert len(problems) == 2
