@@ -21,22 +21,24 @@ Status never_fits(std::string detail) { return {Code::kTooLarge, "never_fits", s
 Status check_rows(const Question& q) {
   const std::uint32_t max_rows = q.spec->batching.max_rows;
   if (rows_at_once(q) <= max_rows) return Status::ok();
-  return never_fits(fmt::format("the request has {} rows, which model '{}' runs in one batch; at most {} are allowed",
-                                q.rows, q.spec->name, max_rows));
+  return never_fits(
+      fmt::format("the request has {} rows, which model '{}' runs in one batch; at most {} are allowed",
+                  q.rows, q.spec->name, max_rows));
 }
 
 Status check_envelope(const Question& q) {
   if (q.envelope <= q.ingress_limit) return Status::ok();
-  return never_fits(fmt::format("the request would hold {} in the server with its answer; one request may hold {}",
-                                format_bytes(q.envelope), format_bytes(q.ingress_limit)));
+  return never_fits(
+      fmt::format("the request would hold {} in the server with its answer; one request may hold {}",
+                  format_bytes(q.envelope), format_bytes(q.ingress_limit)));
 }
 
 Status check_grant(const Question& q) {
   const cost::Shape shape{.rows = rows_at_once(q), .length = q.spec->padded(q.longest)};
   const Bytes predicted = q.cost->grant(shape);
   if (predicted <= q.largest_possible_grant) return Status::ok();
-  std::string text = fmt::format("running {} {} needs a predicted {} and at most {} can be had",
-                                 shape.rows, shape.rows == 1 ? "row" : "rows", format_bytes(predicted),
+  std::string text = fmt::format("running {} {} needs a predicted {} and at most {} can be had", shape.rows,
+                                 shape.rows == 1 ? "row" : "rows", format_bytes(predicted),
                                  format_bytes(q.largest_possible_grant));
   if (q.spec->has_length()) {
     const std::uint32_t largest = largest_admissible_length(*q.cost, *q.spec, q.largest_possible_grant);
@@ -58,8 +60,9 @@ Status check_deadline(const Question& q) {
   const double wait = to_seconds(predicted_wait(q.load)) + to_seconds(alone) * q.load.actual_over_predicted;
   const double left = to_seconds(q.deadline - q.now);
   if (wait <= left) return Status::ok();
-  return Status(Code::kOverloaded, "queue_time",
-                fmt::format("an answer is predicted after {:.3f} s and the deadline is in {:.3f} s", wait, left))
+  return Status(
+             Code::kOverloaded, "queue_time",
+             fmt::format("an answer is predicted after {:.3f} s and the deadline is in {:.3f} s", wait, left))
       .with_retry_after(retry_after(wait - left, q.jitter));
 }
 
@@ -73,7 +76,8 @@ Duration predicted_wait(const Load& load) {
   return from_seconds(std::clamp(wait, 0.0, kLongestWait));
 }
 
-std::uint32_t largest_admissible_length(const cost::CostModel& cost, const model::ModelSpec& spec, Bytes limit) {
+std::uint32_t largest_admissible_length(const cost::CostModel& cost, const model::ModelSpec& spec,
+                                        Bytes limit) {
   if (!spec.has_length()) return 0;
   std::uint32_t fits = 0;
   std::uint32_t beyond = spec.max_length + 1;

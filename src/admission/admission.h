@@ -25,9 +25,9 @@ namespace tonnage::admission {
 
 // The lane's load, as the pipeline sees it.
 struct Load {
-  Duration work_ahead{};      // predicted seconds ordered before this request
-  Duration residual{};        // of the running batch
-  double share = 1.0;         // of the device that this model gets
+  Duration work_ahead{};  // predicted seconds ordered before this request
+  Duration residual{};    // of the running batch
+  double share = 1.0;     // of the device that this model gets
   std::uint32_t workers = 1;
   double actual_over_predicted = 1.0;  // smoothed, p90
 };
@@ -36,21 +36,22 @@ struct Question {
   const model::ModelSpec* spec = nullptr;
   const cost::CostModel* cost = nullptr;
   std::uint32_t rows = 0;
-  std::uint32_t longest = 0;       // longest row's length
+  std::uint32_t longest = 0;  // longest row's length
   Bytes envelope;
-  Bytes ingress_limit;             // what one request may hold in the front at most
-  Bytes largest_possible_grant;    // with everything else given back
+  Bytes ingress_limit;           // what one request may hold in the front at most
+  Bytes largest_possible_grant;  // with everything else given back
   bool ready = true;
   std::string not_ready_why;
   Load load;
   TimePoint now{};
   TimePoint deadline = kNever;
-  double jitter = 0;               // in [0, 1)
+  double jitter = 0;  // in [0, 1)
 };
 
 Duration predicted_wait(const Load& load);
 // Largest length of a single row whose grant fits into `limit`; 0: none.
-std::uint32_t largest_admissible_length(const cost::CostModel& cost, const model::ModelSpec& spec, Bytes limit);
+std::uint32_t largest_admissible_length(const cost::CostModel& cost, const model::ModelSpec& spec,
+                                        Bytes limit);
 Status decide(const Question& question);
 
 }  // namespace tonnage::admission

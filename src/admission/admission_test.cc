@@ -73,12 +73,16 @@ TEST_F(Decide, RefusesWithACodeAndAReason) {
   const std::vector<Refusal> table = {
       {"not ready", [](Question& q) { q.ready = false; }, Code::kUnavailable, "not_ready"},
       {"front too small", [](Question& q) { q.envelope = mib(33); }, Code::kTooLarge, "never_fits"},
-      {"one row too large", [](Question& q) { q.largest_possible_grant = mib(2); }, Code::kTooLarge, "never_fits"},
+      {"one row too large", [](Question& q) { q.largest_possible_grant = mib(2); }, Code::kTooLarge,
+       "never_fits"},
       {"deadline now", [](Question& q) { q.deadline = q.now; }, Code::kDeadlineExceeded, "expired"},
-      {"deadline long past", [](Question& q) { q.deadline = q.now - seconds(9); }, Code::kDeadlineExceeded, "expired"},
-      {"queue too long", [](Question& q) { q.load.work_ahead = seconds(11); }, Code::kOverloaded, "queue_time"},
+      {"deadline long past", [](Question& q) { q.deadline = q.now - seconds(9); }, Code::kDeadlineExceeded,
+       "expired"},
+      {"queue too long", [](Question& q) { q.load.work_ahead = seconds(11); }, Code::kOverloaded,
+       "queue_time"},
       {"batch running", [](Question& q) { q.load.residual = seconds(11); }, Code::kOverloaded, "queue_time"},
-      {"itself too slow", [](Question& q) { q.deadline = q.now + milliseconds(20); }, Code::kOverloaded, "queue_time"},
+      {"itself too slow", [](Question& q) { q.deadline = q.now + milliseconds(20); }, Code::kOverloaded,
+       "queue_time"},
   };
   for (const Refusal& refusal : table) {
     Question changed = question;
@@ -112,7 +116,8 @@ TEST_F(Decide, SaysWhatIsNeededWhatCanBeHadAndTheLargestLength) {
   EXPECT_NE(std::string::npos, detail.find(format_bytes(cost.grant({.rows = 1, .length = 512})))) << detail;
   EXPECT_NE(std::string::npos, detail.find("30.0 MiB")) << detail;
   EXPECT_NE(std::string::npos, detail.find("512")) << detail;
-  EXPECT_NE(std::string::npos, detail.find("largest admissible length is " + std::to_string(largest))) << detail;
+  EXPECT_NE(std::string::npos, detail.find("largest admissible length is " + std::to_string(largest)))
+      << detail;
 }
 
 TEST_F(Decide, AsksForAllRowsAtOnceWhereTheyStayTogether) {
@@ -157,7 +162,11 @@ TEST(PredictedWait, FollowsShareWorkersAndTheSmoothedError) {
       {{.work_ahead = seconds(6)}, seconds(6)},
       {{.work_ahead = seconds(6), .residual = seconds(1), .workers = 2}, seconds(4)},
       {{.work_ahead = seconds(6), .share = 0.25}, seconds(24)},
-      {{.work_ahead = seconds(6), .residual = seconds(1), .share = 0.5, .workers = 2, .actual_over_predicted = 1.5},
+      {{.work_ahead = seconds(6),
+        .residual = seconds(1),
+        .share = 0.5,
+        .workers = 2,
+        .actual_over_predicted = 1.5},
        milliseconds(10500)},
       {{.work_ahead = seconds(1), .workers = 0}, std::chrono::hours(24)},
   };

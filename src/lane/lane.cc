@@ -50,14 +50,14 @@ struct Lane::State {
   explicit State(const LaneLimits& bounds) : limits(bounds) {}
 
   // Inserts `slot` into a chain behind `before` (kNone: at its front).
-  void link(Chain& chain, Link Slot::* link, SlotIndex slot, SlotIndex before) {
+  void link(Chain& chain, Link Slot::*link, SlotIndex slot, SlotIndex before) {
     Link& own = slots[slot].*link;
     own.previous = before;
     own.next = before == kNone ? chain.first : (slots[before].*link).next;
     (before == kNone ? chain.first : (slots[before].*link).next) = slot;
     (own.next == kNone ? chain.last : (slots[own.next].*link).previous) = slot;
   }
-  void unlink(Chain& chain, Link Slot::* link, SlotIndex slot) {
+  void unlink(Chain& chain, Link Slot::*link, SlotIndex slot) {
     const Link own = slots[slot].*link;
     (own.previous == kNone ? chain.first : (slots[own.previous].*link).next) = own.next;
     (own.next == kNone ? chain.last : (slots[own.next].*link).previous) = own.previous;
@@ -128,17 +128,19 @@ Lane::Lane(Lane&&) noexcept = default;
 
 Status Lane::push(std::span<const QueuedRow> rows) {
   State& s = *state_;
-  if (s.is_closed) return {Code::kUnavailable, "draining", "the model is shutting down and takes no new requests"};
+  if (s.is_closed)
+    return {Code::kUnavailable, "draining", "the model is shutting down and takes no new requests"};
   Duration more{0};
   for (const QueuedRow& row : rows) more += row.work;
   // The newcomer's own work does not count: it would keep out the long rows and let the short ones in.
   if (s.rows + rows.size() > s.limits.max_rows || s.work >= s.limits.max_work) {
     const double excess = to_seconds(s.work + more - s.limits.max_work);
-    return Status(Code::kOverloaded, "lane_full",
-                  fmt::format("the queue holds {} rows ({:.3f} predicted seconds) and {} more ({:.3f} s) do not "
-                              "fit; at most {} rows and {:.3f} s are allowed",
-                              s.rows, to_seconds(s.work), rows.size(), to_seconds(more), s.limits.max_rows,
-                              to_seconds(s.limits.max_work)))
+    return Status(
+               Code::kOverloaded, "lane_full",
+               fmt::format("the queue holds {} rows ({:.3f} predicted seconds) and {} more ({:.3f} s) do not "
+                           "fit; at most {} rows and {:.3f} s are allowed",
+                           s.rows, to_seconds(s.work), rows.size(), to_seconds(more), s.limits.max_rows,
+                           to_seconds(s.limits.max_work)))
         .with_retry_after(static_cast<int>(std::ceil(std::clamp(excess, 1.0, 3600.0))));
   }
   for (const QueuedRow& row : rows) s.insert(row);

@@ -25,13 +25,13 @@ namespace tonnage::lane {
 
 struct QueuedRow {
   request::RequestId request;
-  std::uint32_t row = 0;     // first row in the request
-  std::uint32_t units = 1;   // rows that stay together
+  std::uint32_t row = 0;    // first row in the request
+  std::uint32_t units = 1;  // rows that stay together
   std::uint32_t length = 0;
   std::uint8_t priority = 0;
   TimePoint enqueued{};
   TimePoint deadline = kNever;
-  Duration work{};           // predicted seconds of this row, for the bound
+  Duration work{};  // predicted seconds of this row, for the bound
 };
 
 struct LaneLimits {

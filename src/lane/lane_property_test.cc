@@ -69,7 +69,8 @@ class Pair {
       case 1: push(); break;
       case 2: take(); break;
       case 3: {
-        const request::RequestId id{.index = static_cast<std::uint32_t>(random_.below(next_ + 1)), .generation = 7};
+        const request::RequestId id{.index = static_cast<std::uint32_t>(random_.below(next_ + 1)),
+                                    .generation = 7};
         EXPECT_EQ(model_.remove(id), lane_.remove(id));
         break;
       }
@@ -88,8 +89,12 @@ class Pair {
     const auto priority = static_cast<std::uint8_t>(random_.below(4));
     const TimePoint deadline = random_.below(3) == 0 ? kNever : now_ + milliseconds(random_.between(1, 60));
     for (std::uint32_t i = 0; i < rows.size(); ++i) {
-      rows[i] = {.request = {.index = next_, .generation = 7}, .row = i, .priority = priority,
-                 .enqueued = now_, .deadline = deadline, .work = milliseconds(random_.between(1, 20))};
+      rows[i] = {.request = {.index = next_, .generation = 7},
+                 .row = i,
+                 .priority = priority,
+                 .enqueued = now_,
+                 .deadline = deadline,
+                 .work = milliseconds(random_.between(1, 20))};
     }
     ++next_;
     EXPECT_EQ(model_.push(rows), lane_.push(rows).is_ok());

@@ -15,7 +15,8 @@ constexpr TimePoint kNow{seconds(1000)};
 TEST(PlanAllocation, IsNothingWhateverThePolicyAndThePressure) {
   cost::CostTable cost(64, 32, 1024);
   for (std::uint32_t column = 0; column < cost.columns(); ++column) {
-    for (std::uint32_t rows = 1; rows <= 64; ++rows) cost.set(rows, column, kib(rows), microseconds(rows * (column + 1)));
+    for (std::uint32_t rows = 1; rows <= 64; ++rows)
+      cost.set(rows, column, kib(rows), microseconds(rows * (column + 1)));
   }
   testkit::Traffic traffic(1, testkit::kLongTailedMix, 100, kNow);
   std::vector<PlannerRow> rows(kMaxWindow);
@@ -24,7 +25,8 @@ TEST(PlanAllocation, IsNothingWhateverThePolicyAndThePressure) {
   const std::uint64_t before = testkit::allocations_so_far.load();
   for (const auto policy : {model::Policy::kDp, model::Policy::kBuckets, model::Policy::kFifo}) {
     for (const Duration deadline : {milliseconds(0), milliseconds(2), milliseconds(5), milliseconds(60000)}) {
-      for (PlannerRow& row : rows) row = {.length = traffic.length(), .enqueued = kNow, .deadline = kNow + deadline};
+      for (PlannerRow& row : rows)
+        row = {.length = traffic.length(), .enqueued = kNow, .deadline = kNow + deadline};
       const PlanLimits limits{.cost = &cost, .policy = policy, .edges = edges, .free = gib(1)};
       const Plan plan = plan_lane({.rows = rows}, limits, kNow, scratch);
       if (plan.batch.empty() && plan.drops.empty()) FAIL();

@@ -22,9 +22,9 @@
 namespace tonnage::planner {
 
 struct Contender {
-  std::uint32_t lane = 0;    // the caller's number
+  std::uint32_t lane = 0;  // the caller's number
   double weight = 1.0;
-  Duration time{};           // predicted time of its next batch
+  Duration time{};  // predicted time of its next batch
   TimePoint must_start_by = kNever;
   std::uint32_t tokens = 0;  // compute tokens that its worker needs; more than all means all
 };
@@ -45,7 +45,7 @@ class Arbiter {
   Duration quantum_;
   std::vector<double> deficits_;  // seconds, by lane number
   std::size_t turn_ = 0;
-  std::uint32_t most_tokens_ = 0;   // free at one time so far: what the device has
+  std::uint32_t most_tokens_ = 0;  // free at one time so far: what the device has
 };
 
 }  // namespace tonnage::planner

@@ -27,7 +27,8 @@ std::array<double, 2> shares(const std::array<Contender, 2>& lanes, std::size_t 
 
 TEST(Arbiter, DividesTimeByWeightWhenOneLaneHasLongBatches) {
   for (const auto& [heavy, light] : {std::pair{200, 7}, {7, 200}, {200, 200}, {1, 1}}) {
-    const auto used = shares({contender(0, milliseconds(heavy), 3), contender(1, milliseconds(light), 1)}, 20000);
+    const auto used =
+        shares({contender(0, milliseconds(heavy), 3), contender(1, milliseconds(light), 1)}, 20000);
     EXPECT_NEAR(3.0, used[0] / used[1], 0.3) << heavy << " ms against " << light << " ms";
   }
 }
@@ -47,7 +48,8 @@ TEST(Arbiter, KeepsTheShareInAnyWindowUpToAQuantumAndABatch) {
 
 TEST(Arbiter, TakesTheEarliestMustStartInsideAShare) {
   Arbiter arbiter(milliseconds(50));
-  std::array lanes = {contender(0, milliseconds(10)), contender(1, milliseconds(10)), contender(2, milliseconds(10))};
+  std::array lanes = {contender(0, milliseconds(10)), contender(1, milliseconds(10)),
+                      contender(2, milliseconds(10))};
   lanes[2].must_start_by = TimePoint(seconds(5));
   lanes[1].must_start_by = TimePoint(seconds(6));
   std::array<int, 3> served{};

@@ -68,7 +68,8 @@ Batch take_best(const PlanLimits& limits, State& state) {
 // When the batch is to start: later than now only where waiting may fill it and nothing gets late.
 TimePoint start_time(const Batch& batch, const Plan& plan, const PlanLimits& limits, TimePoint now) {
   if (plan.must_start_by <= now) return now;
-  if (!limits.a_worker_is_idle) return std::min(plan.must_start_by, now + std::max(limits.max_age, kShortestRest));
+  if (!limits.a_worker_is_idle)
+    return std::min(plan.must_start_by, now + std::max(limits.max_age, kShortestRest));
   if (batch.units >= batch.cap) return now;
   const Duration rest = limits.max_wait - Duration(batch.age);
   return rest > Duration(0) ? std::min(plan.must_start_by, now + rest) : now;

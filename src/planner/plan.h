@@ -12,7 +12,7 @@
 //  4. Rows that cannot meet their deadline even alone and at once, or that have more units than the
 //     table knows, are drops; a row whose bytes exceed `free` only waits.
 //  5. Allocates nothing: all work happens in the PlanScratch, at most kMaxWindow rows.
-// Objective (docs/adr): fewest missed deadlines; class; sum of predicted times of the partition;
+// Objective (docs/adr/0011): fewest missed deadlines; class; sum of predicted times of the partition;
 // oldest row. Source: dynamic program over sorted lengths: TurboTransformers, arXiv 2010.05680.
 // Threads: any (values). Fails: cannot.
 #pragma once
@@ -42,9 +42,9 @@ struct PlanLimits {
   Bytes free;                            // largest grant a worker could get now
   Duration max_batch_time = milliseconds(250);
   Duration max_age = milliseconds(500);
-  Duration max_wait{0};                  // of a batch below its cap, while a worker is idle
+  Duration max_wait{0};  // of a batch below its cap, while a worker is idle
   bool a_worker_is_idle = true;
-  double drift = 1.0;                    // actual ÷ predicted time, beyond what the table holds already
+  double drift = 1.0;  // actual ÷ predicted time, beyond what the table holds already
 };
 
 struct Plan {
@@ -53,12 +53,12 @@ struct Plan {
   std::span<const std::uint16_t> batch;  // indices into LaneView::rows; lives in the scratch
   std::span<const std::uint16_t> drops;
   std::uint32_t units = 0;
-  std::uint32_t length = 0;              // padded
+  std::uint32_t length = 0;  // padded
   Bytes grant;
   Duration time{};
   TimePoint must_start_by = kNever;
   TimePoint wake_at = kNever;
-  bool waits_for_memory = false;         // rows exist, but none fits into `free`
+  bool waits_for_memory = false;  // rows exist, but none fits into `free`
 };
 
 // Reused working memory; sized once.

@@ -33,7 +33,8 @@ struct Snapshot {
     limits.policy = random.below(4) == 0 ? model::Policy::kBuckets : model::Policy::kDp;
     limits.meet = random.below(4) == 0 ? model::MeetRule::kGroup : model::MeetRule::kPad;
     limits.max_rows = static_cast<std::uint32_t>(random.between(1, 7));
-    limits.free = random.below(3) == 0 ? Bytes(static_cast<std::uint64_t>(random.between(10, 200))) : Bytes(100000);
+    limits.free =
+        random.below(3) == 0 ? Bytes(static_cast<std::uint64_t>(random.between(10, 200))) : Bytes(100000);
     limits.max_batch_time = Duration(random.between(10, 120));
     limits.max_age = Duration(random.between(20, 200));
     limits.drift = random.below(2) == 0 ? 1.0 : 0.5 + random.unit();
@@ -67,7 +68,8 @@ struct Snapshot {
       row.length = static_cast<std::uint32_t>(random.between(1, 64));
       row.units = random.below(5) == 0 ? static_cast<std::uint32_t>(random.between(1, 7)) : 1;
       row.enqueued = arrival;
-      if (random.below(4) < static_cast<std::uint64_t>(mood)) row.deadline = kNow + Duration(random.between(-5, mood == 3 ? 60 : 400));
+      if (random.below(4) < static_cast<std::uint64_t>(mood))
+        row.deadline = kNow + Duration(random.between(-5, mood == 3 ? 60 : 400));
     }
   }
 };
@@ -123,16 +125,22 @@ class Oracle {
     return (length + kPad - 1) / kPad * kPad;
   }
   std::uint32_t column(std::size_t i) const { return s_.cost.column_of(key(i)); }
-  bool only_equals() const { return l_.meet == model::MeetRule::kGroup || l_.policy == model::Policy::kBuckets; }
+  bool only_equals() const {
+    return l_.meet == model::MeetRule::kGroup || l_.policy == model::Policy::kBuckets;
+  }
   double real(Duration time) const { return std::floor(static_cast<double>(time.count()) * l_.drift); }
   double alone(std::size_t i) const { return real(s_.cost.time(s_.rows[i].units, column(i))); }
   double left(std::size_t i) const { return static_cast<double>((s_.rows[i].deadline - kNow).count()); }
-  bool ends_late(std::size_t i, double after) const { return s_.rows[i].deadline != kNever && after > left(i); }
+  bool ends_late(std::size_t i, double after) const {
+    return s_.rows[i].deadline != kNever && after > left(i);
+  }
 
   std::uint32_t cap(std::uint32_t column, bool wide) const {
     std::uint32_t fit = 0;
     double best = 0;
-    const auto rate = [&](std::uint32_t n) { return n / static_cast<double>(s_.cost.time(n, column).count()); };
+    const auto rate = [&](std::uint32_t n) {
+      return n / static_cast<double>(s_.cost.time(n, column).count());
+    };
     for (std::uint32_t n = 1; n <= std::min(l_.max_rows, s_.cost.max_rows()); ++n) {
       if (s_.cost.grant(n, column) > l_.free || s_.cost.time(n, column) > l_.max_batch_time) break;
       fit = n;
@@ -200,12 +208,15 @@ class Oracle {
     return {late, 2, sum, static_cast<double>(time(first).count()) / units(first), front, size};
   }
 
-  std::optional<Worth> search(const std::set<std::size_t>& dropped, bool wide, const std::optional<Indices>& wanted) const {
+  std::optional<Worth> search(const std::set<std::size_t>& dropped, bool wide,
+                              const std::optional<Indices>& wanted) const {
     Indices order;
     for (std::size_t i = 0; i < s_.rows.size(); ++i) {
-      if (!dropped.contains(i) && !waiting_.contains(i) && s_.rows[i].units <= s_.cost.max_rows()) order.push_back(i);
+      if (!dropped.contains(i) && !waiting_.contains(i) && s_.rows[i].units <= s_.cost.max_rows())
+        order.push_back(i);
     }
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
     std::optional<Worth> best;
     if (order.empty()) return best;
     for (std::uint32_t cuts = 0; cuts < 1U << (order.size() - 1); ++cuts) {
@@ -214,10 +225,13 @@ class Oracle {
         partition.back().push_back(order[i]);
         if (i + 1 < order.size() && (cuts >> i & 1U) != 0) partition.emplace_back();
       }
-      if (!std::all_of(partition.begin(), partition.end(), [&](const Indices& g) { return is_legal(g, wide); })) continue;
+      if (!std::all_of(partition.begin(), partition.end(),
+                       [&](const Indices& g) { return is_legal(g, wide); }))
+        continue;
       for (const Indices& first : partition) {
         if (wanted && first != *wanted) continue;
-        if (std::all_of(first.begin(), first.end(), [&](std::size_t i) { return hopeless_.contains(i); })) continue;
+        if (std::all_of(first.begin(), first.end(), [&](std::size_t i) { return hopeless_.contains(i); }))
+          continue;
         const Worth found = worth(partition, first, wide);
         if (!best || found < *best) best = found;
       }
@@ -241,7 +255,8 @@ TEST(PlanProperty, AgreesWithTheBruteForceOptimumOfTheWholeObjective) {
     const Snapshot snapshot(seed);
     const Oracle oracle(snapshot);
     const Plan plan = plan_lane({.rows = snapshot.rows}, snapshot.limits, kNow, scratch);
-    ASSERT_EQ(oracle.hopeless(), std::set<std::size_t>(plan.drops.begin(), plan.drops.end())) << "seed " << seed;
+    ASSERT_EQ(oracle.hopeless(), std::set<std::size_t>(plan.drops.begin(), plan.drops.end()))
+        << "seed " << seed;
     const auto best = oracle.best();
     ASSERT_EQ(best.has_value(), plan.kind == Plan::Kind::kRun) << "seed " << seed;
     if (!best) continue;
@@ -286,17 +301,20 @@ TEST(PlanProperty, AlwaysSetsABatchADropOrAWakeTimeAndKeepsEveryBound) {
     snapshot.limits.a_worker_is_idle = random.below(4) != 0;
     snapshot.limits.max_wait = Duration(random.between(0, 100));
     const Plan plan = plan_lane({.rows = snapshot.rows}, snapshot.limits, kNow, scratch);
-    const bool is_set = plan.kind == Plan::Kind::kRun ? !plan.batch.empty()
-                                                      : !plan.drops.empty() || plan.wake_at != kNever;
+    const bool is_set =
+        plan.kind == Plan::Kind::kRun ? !plan.batch.empty() : !plan.drops.empty() || plan.wake_at != kNever;
     ASSERT_TRUE(is_set) << "seed " << seed;
-    if (plan.kind == Plan::Kind::kWake) { ASSERT_GT(plan.wake_at, kNow) << "seed " << seed; }
+    if (plan.kind == Plan::Kind::kWake) {
+      ASSERT_GT(plan.wake_at, kNow) << "seed " << seed;
+    }
     if (plan.kind != Plan::Kind::kRun) continue;
     ASSERT_LE(plan.grant, snapshot.limits.free) << "seed " << seed;
     const bool is_single = plan.batch.size() == 1;
     ASSERT_TRUE(is_single || plan.units <= snapshot.limits.max_rows) << "seed " << seed;
     const bool is_bounded = snapshot.limits.policy != model::Policy::kFifo && !is_single;
     ASSERT_TRUE(!is_bounded || plan.time <= snapshot.limits.max_batch_time) << "seed " << seed;
-    for (const std::uint16_t i : plan.batch) ASSERT_LE(snapshot.rows[i].length, plan.length) << "seed " << seed;
+    for (const std::uint16_t i : plan.batch)
+      ASSERT_LE(snapshot.rows[i].length, plan.length) << "seed " << seed;
   }
 }
 

@@ -105,8 +105,8 @@ TEST_F(PlanLane, DoesNotRunSmallBatchesToKeepEverybodyAlive) {
 }
 
 TEST_F(PlanLane, DropsWhatCannotBeAnsweredEvenAloneAndAtOnce) {
-  const Plan run = plan({row_of(10, kNow + milliseconds(19)), row_of(10, kNow + milliseconds(20)),
-                         row_of(10, kNow)});
+  const Plan run =
+      plan({row_of(10, kNow + milliseconds(19)), row_of(10, kNow + milliseconds(20)), row_of(10, kNow)});
   EXPECT_EQ((Indices{0, 2}), drops(run));
   EXPECT_EQ((Indices{1}), batch(run));
 }

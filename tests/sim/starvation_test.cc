@@ -50,7 +50,7 @@ struct Outcome {
   std::size_t refused = 0;  // by the lane's bound
   std::array<std::size_t, 3> offered_by_class{};
   std::array<std::size_t, 3> answered_by_class{};
-  double worst_wait = 0;    // seconds
+  double worst_wait = 0;      // seconds
   double worst_of_bound = 0;  // wait ÷ the bound that holds for this row
   double seconds = 0;
 };
@@ -60,7 +60,9 @@ std::size_t class_of(std::uint32_t length) { return length <= 128 ? 0 : length <
 class Simulation {
  public:
   explicit Simulation(const Scenario& scenario)
-      : scenario_(scenario), errors_(scenario.seed), lane_({.max_rows = 4096, .max_work = scenario.max_queue}),
+      : scenario_(scenario),
+        errors_(scenario.seed),
+        lane_({.max_rows = 4096, .max_work = scenario.max_queue}),
         traffic_(scenario.seed, testkit::kLongTailedMix, scenario.load * kCapacity, kStart) {
     limits_.cost = &cost_;
     limits_.free = gib(4);
@@ -100,7 +102,8 @@ class Simulation {
     const auto window = lane_.window(256);
     view_.clear();
     for (const lane::QueuedRow& row : window) {
-      view_.push_back({.length = row.length, .units = row.units, .enqueued = row.enqueued, .deadline = row.deadline});
+      view_.push_back(
+          {.length = row.length, .units = row.units, .enqueued = row.enqueued, .deadline = row.deadline});
     }
     const planner::Plan plan = plan_lane({.rows = view_}, limits_, now_, scratch_);
     const std::uint64_t shape = std::uint64_t{plan.units} << 32U | plan.length;
@@ -176,8 +179,8 @@ TEST(Overload, CostsLittleGoodputAndSparesNoLengthClass) {
   EXPECT_GE(goodput(busy), 0.9 * goodput(calm));
   const double share = static_cast<double>(busy.answered - busy.late) / 20000;
   for (std::size_t i = 0; i < 3; ++i) {
-    const double of_class = static_cast<double>(busy.answered_by_class.at(i)) /
-                            static_cast<double>(busy.offered_by_class.at(i));
+    const double of_class =
+        static_cast<double>(busy.answered_by_class.at(i)) / static_cast<double>(busy.offered_by_class.at(i));
     EXPECT_GE(of_class, 0.8 * share) << "length class " << i;
   }
 }

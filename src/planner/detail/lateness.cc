@@ -27,8 +27,9 @@ Lateness::Lateness(const PlanLimits& limits, std::int64_t reach, PlanScratch::St
   }
   const std::size_t kept = std::min(found, kMostUrgent);
   const auto begin = state.urgent.begin();
-  std::partial_sort(begin, begin + static_cast<std::ptrdiff_t>(kept), begin + static_cast<std::ptrdiff_t>(found),
-                    [](const Urgent& a, const Urgent& b) { return a.left != b.left ? a.left < b.left : a.row < b.row; });
+  std::partial_sort(
+      begin, begin + static_cast<std::ptrdiff_t>(kept), begin + static_cast<std::ptrdiff_t>(found),
+      [](const Urgent& a, const Urgent& b) { return a.left != b.left ? a.left < b.left : a.row < b.row; });
   std::int64_t at = reach;
   for (std::size_t i = 0; i < kept; ++i) {
     Urgent& urgent = state.urgent[i];

@@ -95,7 +95,10 @@ Pressure pressure_of(const PlanLimits& limits, const State& state) {
 class Search {
  public:
   Search(const PlanLimits& limits, const Pressure& pressure, State& state)
-      : limits_(limits), state_(state), lateness_(limits, pressure.reach, state), horizon_(pressure.horizon),
+      : limits_(limits),
+        state_(state),
+        lateness_(limits, pressure.reach, state),
+        horizon_(pressure.horizon),
         is_pressed_(pressure.is_near || lateness_.is_possible()) {}
 
   // Walks back over the ends; after[end] is final when end is reached. Without pressure every plan is
@@ -106,7 +109,8 @@ class Search {
     std::size_t loaded = state_.count;
     for (std::size_t end = state_.count; end > 0; --end) {
       if (!is_pressed_ && state_.after[end] == kUnreached) continue;
-      if (loaded == state_.count || !same_column(state_, loaded, end - 1)) load_times(limits_, end - 1, state_);
+      if (loaded == state_.count || !same_column(state_, loaded, end - 1))
+        load_times(limits_, end - 1, state_);
       loaded = end - 1;
       visit_groups(end);
     }

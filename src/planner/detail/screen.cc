@@ -91,7 +91,8 @@ void sort_rows(const PlanLimits& limits, PlanScratch::State& state) {
   const bool equals = only_equals_meet(limits);
   std::uint16_t segment = 0;
   for (std::size_t i = 0; i < state.count; ++i) {
-    if (equals && i > 0 && state.rows[i].key != state.rows[i - 1].key) segment = static_cast<std::uint16_t>(i);
+    if (equals && i > 0 && state.rows[i].key != state.rows[i - 1].key)
+      segment = static_cast<std::uint16_t>(i);
     state.rows[i].segment = segment;
   }
 }

@@ -19,8 +19,8 @@ inline constexpr std::size_t kMostUrgent = 64;
 
 // A row that can run now. Sorted by `key`; rows of equal key stay in the order of their arrival.
 struct Row {
-  std::uint32_t key = 0;      // padded length; the exact length or the bucket where only equals may meet
-  std::uint32_t column = 0;   // of the cost table
+  std::uint32_t key = 0;     // padded length; the exact length or the bucket where only equals may meet
+  std::uint32_t column = 0;  // of the cost table
   std::uint32_t padded = 0;
   std::uint32_t units = 1;
   std::uint16_t index = 0;    // in the LaneView: smaller is older
@@ -53,10 +53,10 @@ enum class Class : std::uint8_t { kMustStartNow, kOverAge, kRate };
 
 // What a plan is judged by; smaller is better, member by member.
 struct Score {
-  std::uint32_t late = 0;     // rows that miss their deadline when this group goes first
+  std::uint32_t late = 0;  // rows that miss their deadline when this group goes first
   Class urgency = Class::kRate;
-  std::int64_t sum = 0;       // predicted times of the best partition that holds the group
-  std::int64_t measure = 0;   // inside the class: slack; nothing; time per row
+  std::int64_t sum = 0;      // predicted times of the best partition that holds the group
+  std::int64_t measure = 0;  // inside the class: slack; nothing; time per row
   std::uint16_t oldest = 0;
   std::uint32_t missing_units = 0;  // of two that tie, the larger group
   auto operator<=>(const Score&) const = default;
