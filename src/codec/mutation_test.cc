@@ -48,7 +48,8 @@ std::string binary_head() {
 const std::string kBinaryTail("\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\1\1\0\0\0a\2\0\0\0bc", 28);
 
 void mutate(std::string& text, Random& random) {
-  static constexpr std::string_view kAlphabet("{}[]:,\"\\-.0123456789eE+tfnu \r\n\0\1\xff\xc3", 36);
+  static constexpr char kBytes[] = "{}[]:,\"\\-.0123456789eE+tfnu \r\n\0\1\xff\xc3";
+  static constexpr std::string_view kAlphabet(kBytes, sizeof kBytes - 1);
   for (std::uint64_t edit = 0, edits = 1 + random.below(4); edit < edits && !text.empty(); ++edit) {
     const std::size_t at = random.below(text.size());
     const std::size_t length = 1 + random.below(8);
