@@ -66,7 +66,6 @@ TEST_F(ChildProcessTest, ReportsStatusAndSignal) {
 }
 
 TEST_F(ChildProcessTest, HasExactlyTheEnvironmentItWasGiven) {
-  ASSERT_NE(nullptr, ::environ[0]) << "we have something that could be inherited";
   const std::string script =
       R"sh([ "$(tr '\0' , < /proc/$$/environ)" = "OMP_NUM_THREADS=2,TONNAGE_WIRE_FD=3," ])sh";
   EXPECT_EQ(0, status_of({.program = "/bin/sh",
