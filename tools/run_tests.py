@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+PYTEST_NEWS = re.compile(r"Error|FAILED|^E |^>|^SKIPPED|^_{4}|^\w+\S*:\d+:")
+NO_TESTS_COLLECTED = 5  # pytest's exit code
 PYTHON_TESTS = ("tools/tests", "python/tests", "tests/integration")
 
 
@@ -108,16 +110,19 @@ def run_programs(build, programs, env):
     return total
 
 
-def run_pytest(build, pattern, env):
-    junit = build / "pytest.xml"
+def run_pytest(folder, build, pattern, env):
+    """One process per folder: their modules of the same name never meet."""
+    name = folder.replace("/", "-")
+    junit = build / f"pytest-{name}.xml"
     junit.unlink(missing_ok=True)
-    folders = [f for f in PYTHON_TESTS if any((ROOT / f).glob("**/test_*.py"))]
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-rs", "--tb=short",
-               "--import-mode=importlib", f"--junitxml={junit}", *folders]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-v", "-rs", "--tb=short",
+               f"--junitxml={junit}", folder]
     if pattern:
         command += ["-k", pattern]
-    status = stream(command, "pytest", env, lambda line: bool(re.search(r"Error|FAILED|^E |^>|SKIPPED|^_{4}|^\w+\S*:\d+:", line)))
-    return counted("pytest", junit, 0 if pattern and status == 5 else status)
+    status = stream(command, folder, env, lambda line: bool(PYTEST_NEWS.search(line)))
+    if pattern and status == NO_TESTS_COLLECTED:
+        return Tally()
+    return counted(folder, junit, status)
 
 
 def main():
@@ -137,7 +142,9 @@ def main():
     else:
         total.add(run_ctest(build, options.pattern, env))
         if not options.ctest_only:
-            total.add(run_pytest(build, options.pattern, env))
+            for folder in PYTHON_TESTS:
+                if any((ROOT / folder).glob("test_*.py")):
+                    total.add(run_pytest(folder, build, options.pattern, env))
     for skipped in total.skipped:
         print(f"skipped: {skipped}")
     for failed in total.failed:
