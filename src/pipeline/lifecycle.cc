@@ -115,7 +115,7 @@ void Pipeline::begin_warm_up(ServedModel& model, supervisor::Worker& worker) {
     }
   }
   model.phase = ModelPhase::kWarmingUp;
-  model.warm_up = std::make_unique<WarmUp>(host_.loop, model.spec, worker, [this, &model](Result<cost::CostModel> cost) {
+  model.warm_up = std::make_unique<WarmUp>(host_.loop, model.spec, worker, model.warm_ups++, [this, &model](Result<cost::CostModel> cost) {
     // Not inside the warm-up's own call: it is destroyed here.
     host_.loop.post([this, &model, alive = std::weak_ptr<bool>(alive_), cost = std::move(cost)]() mutable {
       if (alive.expired()) return;

@@ -62,6 +62,7 @@ struct ServedModel {
   std::string fingerprint;
   std::optional<cost::CostModel> cost;
   std::unique_ptr<WarmUp> warm_up;
+  std::uint64_t warm_ups = 0;         // begun
   std::vector<WorkerSlot> workers;
   std::deque<LaneSlot> lanes;         // short, and long where the model has a long class
   std::deque<Group> retries;          // before anything that waits in a lane

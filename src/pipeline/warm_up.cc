@@ -14,6 +14,7 @@ namespace {
 
 // Nothing is known about a shape before its first run.
 constexpr Duration kWarmUpWatchdog = seconds(120);
+constexpr std::uint64_t kSeedsPerAttempt = 1'000'000;
 
 cost::ProfileLimits profile_limits(const model::ModelSpec& spec, Bytes free) {
   cost::ProfileLimits limits;
@@ -32,10 +33,11 @@ cost::CostOptions cost_options(const model::ModelSpec& spec) {
   return options;
 }
 
-WarmUp::WarmUp(Loop& loop, model::ModelHandle spec, supervisor::Worker& worker, Done done)
+WarmUp::WarmUp(Loop& loop, model::ModelHandle spec, supervisor::Worker& worker, std::uint64_t attempt, Done done)
     : loop_(loop),
       spec_(std::move(spec)),
       worker_(worker),
+      first_seed_(1 + attempt * kSeedsPerAttempt),
       done_(std::move(done)),
       profiler_(cost_options(*spec_), profile_limits(*spec_, worker.largest_grant())) {}
 
@@ -48,7 +50,7 @@ void WarmUp::step() {
   const std::optional<cost::ProfileStep> next = profiler_.next(loop_.now() - started_);
   if (!next) return finish();
   const request::Request request =
-      synthetic_request(spec_, next->shape.rows, next->shape.length, next->seed + 1);
+      synthetic_request(spec_, next->shape.rows, next->shape.length, first_seed_ + next->seed);
   std::vector<batch::RowRef> rows;
   for (std::uint32_t row = 0; row < request.rows; ++row) rows.push_back({&request, row});
 

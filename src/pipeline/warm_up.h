@@ -22,7 +22,8 @@ class WarmUp {
  public:
   using Done = UniqueFunction<void(Result<cost::CostModel>)>;
 
-  WarmUp(Loop& loop, model::ModelHandle spec, supervisor::Worker& worker, Done done);
+  // `attempt`: another one profiles with other values, so that one bad value cannot stop it for ever.
+  WarmUp(Loop& loop, model::ModelHandle spec, supervisor::Worker& worker, std::uint64_t attempt, Done done);
   void start();
   double progress() const { return profiler_.progress(); }
 
@@ -34,6 +35,7 @@ class WarmUp {
   Loop& loop_;
   model::ModelHandle spec_;
   supervisor::Worker& worker_;
+  std::uint64_t first_seed_;
   Done done_;
   cost::Profiler profiler_;
   TimePoint started_{};
