@@ -38,16 +38,17 @@ Status CostModel::fit() {
   }
   s.peak_fit.fit(peaks, !s.is_deterministic());
   s.time_fit.fit(times);
+  s.refresh_cells();
+  s.fitted = true;
   // What the smooth fit misses at the profiled shapes is where the residuals start.
   for (const Profiled& entry : s.profile) {
     const Shape shape = entry.peak.shape;
     if (!s.is_inside(shape)) continue;
     Bucket& bucket = s.bucket_of(shape);
     if (bucket.times != 0) continue;
-    bucket.log_time = std::log(entry.time() / s.time_fit.nanoseconds(shape));
+    bucket.log_time = std::log(entry.time() / s.fitted_time(shape));
     bucket.times = static_cast<std::uint32_t>(entry.times.size());
   }
-  s.fitted = true;
   s.rebuild_table();
   return Status::ok();
 }

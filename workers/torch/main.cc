@@ -16,7 +16,7 @@ const char* malloc_conf = "narenas:1,dirty_decay_ms:5000,muzzy_decay_ms:0,retain
 
 int main() {
   // oneDNN keeps a compiled primitive per shape, outside every allocator; both of its caches are bounded
-  // before torch looks (docs/worker-torch.md has the figures). The environment of the front wins.
+  // before torch looks (README.md). The environment that the front sets wins.
   ::setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64", 0);  // NOLINT(concurrency-mt-unsafe): no thread yet
   ::setenv("LRU_CACHE_CAPACITY", "64", 0);               // NOLINT(concurrency-mt-unsafe)
 

@@ -67,7 +67,7 @@ Planes refine(std::span<const Point> sorted, std::span<const std::size_t> cuts) 
 
 // All ways to cut the sorted points into `count` groups, on a coarse grid of cuts.
 Planes best_of_cuts(std::span<const Point> sorted, std::size_t count) {
-  const std::size_t step = std::max<std::size_t>(1, sorted.size() / 10);
+  const std::size_t step = std::max<std::size_t>(1, sorted.size() / 7);
   Planes best;
   double best_error = std::numeric_limits<double>::infinity();
   const auto consider = [&](std::span<const std::size_t> cuts) {

@@ -58,17 +58,41 @@ void CostModel::State::become_value_dependent() {
   std::vector<detail::PeakSample> peaks;
   for (const Profiled& entry : profile) peaks.push_back(entry.peak);
   peak_fit.fit(peaks, true);
+  refresh_cells();
+}
+
+void CostModel::State::refresh_cells() {
+  cell_peaks.resize(buckets.size());
+  cell_times.resize(buckets.size());
+  for (std::uint32_t column = 0; column < table.columns(); ++column) {
+    for (std::uint32_t rows = 1; rows <= table.max_rows(); ++rows) {
+      const Shape shape{rows, table.length_of(column)};
+      cell_peaks[index_of(rows, column)] = peak_fit.value(shape);
+      cell_times[index_of(rows, column)] = time_fit.nanoseconds(shape);
+    }
+  }
+}
+
+double CostModel::State::fitted_peak(Shape shape) const {
+  const bool is_cell = fitted && is_inside(shape) && nominal(shape) == shape;
+  return is_cell ? cell_peaks[index_of(shape.rows, table.column_of(shape.length))] : peak_fit.value(shape);
+}
+
+double CostModel::State::fitted_time(Shape shape) const {
+  const bool is_cell = fitted && is_inside(shape) && nominal(shape) == shape;
+  return is_cell ? cell_times[index_of(shape.rows, table.column_of(shape.length))]
+                 : time_fit.nanoseconds(shape);
 }
 
 double CostModel::State::peak_of(Shape shape) const {
-  const double fit = peak_fit.value(shape);
+  const double fit = fitted_peak(shape);
   if (!is_inside(shape)) return fit * spread;
   const Bucket& bucket = bucket_of(shape);
   if (bucket.bound == 0) return fit * spread;
   const Shape padded = nominal(shape);
   if (padded == shape) return bucket.bound;
   // Inside a bucket the fit's form holds, moved by what the bucket taught.
-  const double moved = fit * (bucket.bound / peak_fit.value(padded));
+  const double moved = fit * (bucket.bound / fitted_peak(padded));
   return std::min(std::max(moved, fit), std::max(bucket.bound, fit));
 }
 
@@ -81,7 +105,7 @@ double CostModel::State::grant_of(Shape shape) const {
 }
 
 double CostModel::State::time_of(Shape shape) const {
-  const double smooth = time_fit.nanoseconds(shape);
+  const double smooth = fitted_time(shape);
   if (!is_inside(shape)) return smooth;
   const Bucket& bucket = bucket_of(shape);
   const double n = bucket.times;
@@ -90,16 +114,16 @@ double CostModel::State::time_of(Shape shape) const {
 
 void CostModel::State::widen_spread(Shape shape, double peak) {
   if (bucket_of(shape).exact || peak <= grant_of(shape)) return;
-  spread = std::clamp(peak / peak_fit.value(shape), spread, kMaxSpread);
+  spread = std::clamp(peak / fitted_peak(shape), spread, kMaxSpread);
 }
 
 Learned CostModel::State::learn_peak(Shape shape, double peak) {
   Bucket& bucket = bucket_of(shape);
   const Shape padded = nominal(shape);
   const bool is_padded = padded == shape;
-  const double fit = peak_fit.value(padded);
+  const double fit = fitted_peak(padded);
   const double before = bucket.bound == 0 ? fit * spread : bucket.bound;
-  const double at_padded = is_padded ? peak : peak * fit / peak_fit.value(shape);
+  const double at_padded = is_padded ? peak : peak * fit / fitted_peak(shape);
   const double spread_before = spread;
   widen_spread(shape, peak);
   bucket.refused = false;
@@ -133,7 +157,7 @@ Learned CostModel::State::learn_refusal(Shape shape, double needed) {
   const double before = peak_of(padded);
   const double spread_before = spread;
   widen_spread(shape, needed);
-  double bound = padded == shape ? needed : needed * peak_fit.value(padded) / peak_fit.value(shape);
+  double bound = padded == shape ? needed : needed * fitted_peak(padded) / fitted_peak(shape);
   // `needed` is only where it stopped: the second refusal in a row doubles instead of creeping up.
   if (bucket.refused) bound = std::max(bound, 2 * before);
   bucket.refused = true;
@@ -143,7 +167,7 @@ Learned CostModel::State::learn_refusal(Shape shape, double needed) {
 
 void CostModel::State::learn_time(Shape shape, Duration time) {
   const auto actual = static_cast<double>(std::max<std::int64_t>(1, time.count()));
-  const double smooth = std::log(actual / time_fit.nanoseconds(shape));
+  const double smooth = std::log(actual / fitted_time(shape));
   const double step = std::log(actual / time_of(shape)) - log_drift;
   log_drift += kDriftWeight * std::clamp(step, -kLargestStep, kLargestStep);
   Bucket& bucket = bucket_of(shape);

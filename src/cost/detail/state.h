@@ -39,6 +39,9 @@ struct CostModel::State {
   detail::PeakFit peak_fit;
   detail::TimeFit time_fit;
   std::vector<detail::Bucket> buckets;
+  // Of each cell, by index_of(): the fits walk over all samples, which is too dear for every batch.
+  std::vector<double> cell_peaks;
+  std::vector<double> cell_times;
   double spread = 1;  // what a miss says of shapes never seen; bounded, falls back to one
   double log_drift = 0;
   std::uint64_t batches = 0;
@@ -62,6 +65,9 @@ struct CostModel::State {
   // The shape that the table knows this one as.
   Shape nominal(Shape shape) const { return {shape.rows, table.length_of(table.column_of(shape.length))}; }
 
+  void refresh_cells();  // after a fit
+  double fitted_peak(Shape shape) const;
+  double fitted_time(Shape shape) const;
   double peak_of(Shape shape) const;
   double grant_of(Shape shape) const;  // with margin, not rounded
   double time_of(Shape shape) const;   // without drift
