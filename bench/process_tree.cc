@@ -18,7 +18,9 @@
 namespace tonnage::bench {
 namespace {
 
-constexpr std::uint64_t kListEvery = 10;
+constexpr std::uint64_t kListEvery = 20;
+// Growth of mapped pages from which a new segment is suspected; smaller ones are seen at the next listing.
+constexpr std::uint64_t kSegment = 64 << 10;
 
 // Small files of /proc; empty when the process is gone.
 std::string read_file(const std::string& path) {
@@ -139,7 +141,8 @@ Use ProcessTree::read() {
   Use use;
   const bool list = readings_++ % kListEvery == 0;
   if (list) find_processes();
-  bool shared_changed = list;
+  bool look_for_segments = list;
+  bool mapped_changed = list;
   for (const pid_t pid : alive_) {
     ProcessUse& process = processes_[pid];
     const std::uint64_t before = process.rss_mapped;
@@ -148,10 +151,12 @@ Use ProcessTree::read() {
     const std::string_view line(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
     if (!parse_statm(line, page_bytes_, process)) continue;
     use.anonymous += process.rss_anon;
-    shared_changed |= process.rss_mapped != before;
+    mapped_changed |= process.rss_mapped != before;
+    look_for_segments |= process.rss_mapped >= before + kSegment;
   }
-  if (shared_changed) find_descriptors();
-  use.shared = shared_bytes();
+  if (look_for_segments) find_descriptors();
+  if (mapped_changed) shared_ = shared_bytes();
+  use.shared = shared_;
   return use;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory of a process and all its descendants, as the kernel tells it: anonymous resident bytes of
 // each process, and the allocated blocks of every memfd any of them holds, each file once.
-// Reading the kernel's files is the whole cost, so between two listings (every tenth reading) a process
+// Reading the kernel's files is the whole cost, so between two listings (every twentieth reading) a process
 // is asked through a descriptor that stays open (statm), and memfds are looked for anew only when the
-// resident file or shared pages of a process changed.
+// resident file or shared pages of a process grew.
 // Threads: one.
 #pragma once
 
@@ -62,6 +62,7 @@ class ProcessTree {
   std::map<pid_t, ProcessUse> processes_;  // the dead stay, with their marks
   std::vector<Descriptor> descriptors_;
   std::uint64_t readings_ = 0;
+  std::uint64_t shared_ = 0;  // allocated blocks; asked again when mapped pages changed
 };
 
 }  // namespace tonnage::bench

@@ -8,6 +8,7 @@ last line is one JSON object; nothing is left running.
 """
 
 import argparse
+import html
 import json
 import signal
 import subprocess
@@ -102,7 +103,7 @@ def labelled_samples(saved, texts, labels):
 def print_samples(samples):
     print("\nsome reviews, as the model reads them")
     for label, confidence, tokens, text in samples:
-        words = " ".join(text.split())
+        words = " ".join(html.unescape(html.unescape(text)).split())  # the source escapes twice
         print(f"  {label:>8} {confidence:6.1%}  {tokens:5d} tokens  {words[:76]}{'…' if len(words) > 76 else ''}")
 
 
@@ -196,7 +197,7 @@ def run(options, scratch):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=2000)
-    parser.add_argument("--memory", default="600MiB", help="the server's whole budget (default %(default)s)")
+    parser.add_argument("--memory", default="400MiB", help="the server's whole budget (default %(default)s)")
     parser.add_argument("--seed", type=int, default=3)
     parser.add_argument("--build", type=Path, default=Path("build/release"))
     parser.add_argument("--models", type=Path, default=Path("build/models"))
