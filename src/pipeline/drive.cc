@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "batch/gather.h"
+#include "memory/grant_queue.h"
 #include "pipeline/pipeline.h"
 
 namespace tonnage::pipeline {
@@ -31,6 +32,7 @@ void Pipeline::drive() {
     candidates_.clear();
     contenders_.clear();
     for (auto& [name, model] : models_) collect(*model, now);
+    if (someone_waits_for_memory_) protect_waiting_lanes(now);
     const std::optional<std::size_t> chosen = arbiter_.choose(contenders_, free_tokens());
     if (!chosen) break;
     if (!dispatch(candidates_[*chosen])) {
@@ -100,11 +102,18 @@ void Pipeline::collect_lane(ServedModel& model, LaneSlot& slot, TimePoint now) {
     plan = model.plan(slot, now);
   }
   switch (plan.kind) {
-    case planner::Plan::Kind::kRun: return offer({&model, &slot, plan}, slot.number);
+    case planner::Plan::Kind::kRun:
+      slot.waits_since = kNever;
+      return offer({&model, &slot, plan}, slot.number);
     case planner::Plan::Kind::kWake: wake_at_ = std::min(wake_at_, plan.wake_at); break;
     case planner::Plan::Kind::kIdle: break;
   }
-  if (plan.waits_for_memory) someone_waits_for_memory_ = true;
+  if (plan.waits_for_memory) {
+    someone_waits_for_memory_ = true;
+    slot.waits_since = std::min(slot.waits_since, now);
+  } else {
+    slot.waits_since = kNever;
+  }
 }
 
 void Pipeline::offer(Candidate candidate, std::uint32_t lane_number) {
@@ -115,6 +124,40 @@ void Pipeline::offer(Candidate candidate, std::uint32_t lane_number) {
   contender.tokens = std::min(candidate.model->idle_worker()->worker->options().threads, options_.compute_tokens);
   candidates_.push_back(candidate);
   contenders_.push_back(contender);
+}
+
+// A lane whose smallest batch does not fit may be passed while it is young; when it is old, nothing
+// that would make a lease grow begins before it (memory/grant_queue.h).
+void Pipeline::protect_waiting_lanes(TimePoint now) {
+  std::vector<memory::WaitingGrant> waiting;
+  for (auto& [name, model] : models_) {
+    for (LaneSlot& slot : model->lanes) {
+      WorkerSlot* worker = model->idle_worker();
+      if (slot.waits_since == kNever || slot.lane.rows() == 0 || worker == nullptr) continue;
+      const lane::QueuedRow& oldest = slot.lane.window(1).front();
+      const cost::Shape shape{oldest.units, model->spec->padded(oldest.length)};
+      waiting.push_back({0, worker->worker->growth_for(model->cost->grant(shape)), slot.waits_since,
+                         model->cost->predict_time(shape)});
+    }
+  }
+  std::ranges::sort(waiting, {}, &memory::WaitingGrant::waiting_since);
+  const std::size_t lanes = waiting.size();
+  for (const Candidate& candidate : candidates_) {
+    const Bytes growth = candidate.model->idle_worker()->worker->growth_for(candidate.plan.grant);
+    waiting.push_back({0, growth, now, candidate.plan.time});
+  }
+  for (std::size_t i = 0; i < waiting.size(); ++i) waiting[i].ticket = i;
+  const memory::GrantDecision decision = memory::decide_grants(waiting, host_.budget.root().available(), now);
+  wake_at_ = std::min(wake_at_, decision.next_look);
+  std::vector<Candidate> candidates;
+  std::vector<planner::Contender> contenders;
+  for (const std::uint64_t ticket : decision.begin) {
+    if (ticket < lanes) continue;  // it fits again: the next plan finds it
+    candidates.push_back(candidates_[ticket - lanes]);
+    contenders.push_back(contenders_[ticket - lanes]);
+  }
+  candidates_ = std::move(candidates);
+  contenders_ = std::move(contenders);
 }
 
 bool Pipeline::dispatch(const Candidate& candidate) {
@@ -160,7 +203,10 @@ bool Pipeline::run_group(ServedModel& model, WorkerSlot& slot, Group group, cons
   const Status started = slot.worker->run(std::move(command), [this, &model, &slot](supervisor::RunOutcome outcome) {
     finished(model, slot, std::move(outcome));
   });
-  if (started.is_ok()) return true;
+  if (started.is_ok()) {
+    arbiter_.charge(model.lane_for(plan.length).number, plan.time);
+    return true;
+  }
   // The ledger said yes a moment ago; whoever took the room since will give it back.
   model.retries.push_front(std::move(slot.in_flight->group));
   slot.in_flight.reset();

@@ -66,6 +66,11 @@ void Pipeline::worker_changed(ServedModel& model, std::size_t number) {
       schedule_drive();
       return;
     case WorkerState::kWaitingToStart:
+      if (slot.worker->last_error().reason() == "over_budget") {
+        a_start_waits_for_memory_ = true;
+        make_room();
+      }
+      break;
     case WorkerState::kBroken:
     case WorkerState::kStopped: break;
   }
@@ -151,6 +156,18 @@ void Pipeline::save_profile(const ServedModel& model) {
   if (host_.profiles == nullptr || !model.cost) return;
   host_.profiles->save(model.fingerprint, model.cost->to_text());
   host_.profiles->save(model.fingerprint + std::string(kLadderKey), std::to_string(model.ladder.step()));
+}
+
+// Runs on each charge that is given back, so it only looks at flags.
+void Pipeline::memory_came_back() {
+  if (someone_waits_for_memory_) schedule_drive();
+  if (!std::exchange(a_start_waits_for_memory_, false)) return;
+  host_.loop.post([this, alive = std::weak_ptr<bool>(alive_)] {
+    if (alive.expired()) return;
+    for (auto& [name, model] : models_) {
+      for (WorkerSlot& slot : model->workers) slot.worker->memory_released();
+    }
+  });
 }
 
 // Idle workers of other models give back what they hold beyond need; their leases follow the next reading.

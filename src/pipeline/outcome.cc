@@ -35,8 +35,8 @@ void Pipeline::finished(ServedModel& model, WorkerSlot& slot, supervisor::RunOut
   TONNAGE_CHECK(slot.in_flight.has_value(), "an outcome without a batch");
   InFlight batch = std::move(*slot.in_flight);
   slot.in_flight.reset();
-  const bool is_long = model.spec->padded(batch.shape.length) > model.spec->batching.long_above;
-  arbiter_.charge(model.lane_for(is_long ? batch.shape.length : 0).number, host_.loop.now() - batch.started);
+  const Duration took = host_.loop.now() - batch.started;
+  arbiter_.charge(model.lane_for(batch.shape.length).number, took - batch.predicted);
   if (const auto* done = std::get_if<supervisor::RunDone>(&outcome)) {
     deliver(model, batch, *done);
   } else {

@@ -15,9 +15,7 @@ Pipeline::Pipeline(PipelineOptions options, Host host)
       host_(host),
       random_(options_.seed),
       open_(host_.loop, [this](request::RequestId id, const request::Request& request) { forget_rows(id, request); }) {
-  host_.budget.on_release([this] {
-    if (someone_waits_for_memory_) schedule_drive();
-  });
+  host_.budget.on_release([this] { memory_came_back(); });
 }
 
 Pipeline::~Pipeline() {

@@ -85,6 +85,7 @@ class Pipeline {
   void collect_retry(ServedModel& model, TimePoint now);
   void collect_lane(ServedModel& model, LaneSlot& slot, TimePoint now);
   void offer(Candidate candidate, std::uint32_t lane_number);
+  void protect_waiting_lanes(TimePoint now);
   // False: memory was refused after all; try again later.
   bool dispatch(const Candidate& candidate);
   bool run_group(ServedModel& model, WorkerSlot& slot, Group group, const planner::Plan& plan);
@@ -101,6 +102,7 @@ class Pipeline {
   void warmed_up(ServedModel& model, Result<cost::CostModel> cost);
   void save_profile(const ServedModel& model);
   void make_room();
+  void memory_came_back();
   Status admit(ServedModel& model, const request::Request& request, TimePoint now);
   Status enqueue(ServedModel& model, request::RequestId id, const request::Request& request);
   Bytes largest_possible_grant(const ServedModel& model) const;
@@ -121,6 +123,7 @@ class Pipeline {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // posted calls hold it weakly
   TimePoint last_room_making_{};
   bool someone_waits_for_memory_ = false;
+  bool a_start_waits_for_memory_ = false;
   bool draining_ = false;
   std::function<void()> on_model_change_;
 };

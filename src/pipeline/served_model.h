@@ -51,6 +51,7 @@ struct LaneSlot {
   planner::PlanScratch scratch;
   std::uint32_t number = 0;  // the arbiter's
   bool is_long = false;
+  TimePoint waits_since = kNever;  // no row of it fits into the memory there is
 };
 
 struct ServedModel {
