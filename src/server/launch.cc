@@ -45,7 +45,6 @@ supervisor::LaunchCommand launch_command(const model::ModelSpec& spec, const std
       {"OMP_NUM_THREADS", std::to_string(threads)},
       // A waiting thread that spins loses 27 × beside one busy neighbour; one that sleeps loses 3 ×.
       {"OMP_WAIT_POLICY", "passive"},
-      {"MALLOC_CONF", "background_thread:false,dirty_decay_ms:10000,muzzy_decay_ms:0,narenas:2"},
   };
   return command;
 }
