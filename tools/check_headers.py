@@ -13,7 +13,7 @@ from pathlib import Path
 from source_tree import ROOT, files, report
 
 FLAGS = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Wno-pragma-once-outside-header", "-Werror", "-x", "c++"]
-INCLUDE_DIRS = ["src", "workers", "apps", "tests", "."]
+INCLUDE_DIRS = ["src", "workers", "apps/tonnage", "tests", "."]
 QUOTED = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 
