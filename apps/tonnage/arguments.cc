@@ -83,15 +83,18 @@ void fill_defaults(ServeOptions& options, const Origins& origins, const config::
   const bool on_sagemaker = environment.has_prefix("SAGEMAKER_");
   if (on_sagemaker && origins.at("sagemaker-port") == "default") {
     const auto port = environment.get("SAGEMAKER_BIND_TO_PORT");
-    server.sagemaker_port = static_cast<std::uint16_t>(port ? std::strtoul(port->c_str(), nullptr, 10) : 8080);
+    server.sagemaker_port =
+        static_cast<std::uint16_t>(port ? std::strtoul(port->c_str(), nullptr, 10) : 8080);
   }
   if (on_sagemaker && server.models.empty()) server.models = "/opt/ml/model";
 }
 
 std::string default_state_directory(const config::Environment& environment) {
   if (::geteuid() == 0) return "/var/lib/tonnage";
-  if (const auto state = environment.get("XDG_STATE_HOME"); state && !state->empty()) return *state + "/tonnage";
-  if (const auto home = environment.get("HOME"); home && !home->empty()) return *home + "/.local/state/tonnage";
+  if (const auto state = environment.get("XDG_STATE_HOME"); state && !state->empty())
+    return *state + "/tonnage";
+  if (const auto home = environment.get("HOME"); home && !home->empty())
+    return *home + "/.local/state/tonnage";
   return {};
 }
 
@@ -102,14 +105,16 @@ std::string program_directory() {
 }
 
 // `--config` is looked up before everything else, since it is a layer itself.
-Result<std::optional<config::Table>> read_config_file(const std::string& flag, const config::Environment& environment) {
+Result<std::optional<config::Table>> read_config_file(const std::string& flag,
+                                                      const config::Environment& environment) {
   const std::string path = !flag.empty() ? flag : environment.get("TONNAGE_CONFIG").value_or("");
   if (path.empty()) return std::optional<config::Table>();
   TONNAGE_ASSIGN(config::Table table, config::parse_toml_file(path));
   return std::optional<config::Table>(std::move(table));
 }
 
-constexpr std::string_view kServeExample = R"(Order of values: flags, TONNAGE_… variables, --config FILE, defaults.
+constexpr std::string_view kServeExample =
+    R"(Order of values: flags, TONNAGE_… variables, --config FILE, defaults.
 Example:
   tonnage serve --models build/models --memory 600MiB --http-port 8000)";
 constexpr std::string_view kInspectExample = R"(Example:
@@ -124,10 +129,12 @@ class CommandLine {
     app_.require_subcommand(1);
     app_.set_version_flag("--version", std::string("tonnage ") + TONNAGE_VERSION);
     add("serve", "serve models under a memory budget", kServeExample, serve_settings(serve_));
-    add("inspect", "what a model is, and what its batches will cost", kInspectExample, inspect_settings(inspect_));
+    add("inspect", "what a model is, and what its batches will cost", kInspectExample,
+        inspect_settings(inspect_));
     add("load", "send requests and measure what comes back", kLoadExample, load_settings(load_));
     CLI::App* serve = commands_.at("serve").app;
-    serve->add_option("--config", config_file_, "a TOML file with the same keys, _ for - [TONNAGE_CONFIG]")->type_name("FILE");
+    serve->add_option("--config", config_file_, "a TOML file with the same keys, _ for - [TONNAGE_CONFIG]")
+        ->type_name("FILE");
     serve->add_flag("--check", serve_.check, "say whether this would start, and leave");
     serve->add_flag("--print-config", serve_.print_config, "print every value with its origin, and leave");
   }
@@ -159,7 +166,8 @@ class CommandLine {
     if (argc < 2 || argv[1][0] == '-' || commands_.contains(argv[1])) return std::nullopt;
     std::vector<std::string> names;
     for (const auto& [name, command] : commands_) names.push_back(name);
-    return usage_error("tonnage", fmt::format("unknown command '{}'; {}", argv[1], config::suggestion(argv[1], names)));
+    return usage_error("tonnage",
+                       fmt::format("unknown command '{}'; {}", argv[1], config::suggestion(argv[1], names)));
   }
 
   // The subcommand that was reached; serve where none was.
@@ -204,7 +212,8 @@ class CommandLine {
     if (server.state_directory.empty()) server.state_directory = default_state_directory(environment);
     if (server.worker_directory.empty()) server.worker_directory = program_directory();
     serve_.config_text = config_text(commands_.at("serve").settings, origins);
-    if (server.models.empty() && !serve_.print_config) return usage_error(where(), "which models? Give --models DIR");
+    if (server.models.empty() && !serve_.print_config)
+      return usage_error(where(), "which models? Give --models DIR");
     return serve_;
   }
 

@@ -45,9 +45,11 @@ std::string temporary_file(std::string_view text) {
 }
 
 TEST(Arguments, ServeTakesItsFlags) {
-  const auto options = serve({"--memory", "600MiB", "--http-port", "0", "--sagemaker-port", "8080", "--metrics-port",
-                              "off", "--state", "/s", "--port-file", "/p", "--host", "127.0.0.1", "--overload-status",
-                              "429", "--policy", "fifo", "--v2-deadline", "900s", "--threads", "2", "--no-learn"});
+  const auto options =
+      serve({"--memory",       "600MiB",    "--http-port",       "0",   "--sagemaker-port", "8080",
+             "--metrics-port", "off",       "--state",           "/s",  "--port-file",      "/p",
+             "--host",         "127.0.0.1", "--overload-status", "429", "--policy",         "fifo",
+             "--v2-deadline",  "900s",      "--threads",         "2",   "--no-learn"});
   EXPECT_EQ(options.models, "m");
   EXPECT_EQ(options.memory, mib(600));
   EXPECT_EQ(options.http_port, 0);
@@ -65,7 +67,8 @@ TEST(Arguments, ServeTakesItsFlags) {
 }
 
 TEST(Arguments, FlagsWinOverVariablesWinOverTheFile) {
-  const std::string file = temporary_file("memory = \"1MiB\"\nhttp_port = 1\nthreads = 7\nno_profile = true\n");
+  const std::string file =
+      temporary_file("memory = \"1MiB\"\nhttp_port = 1\nthreads = 7\nno_profile = true\n");
   const auto options = serve({"--memory", "3MiB", "--config", file.c_str()},
                              {{"TONNAGE_MEMORY", "2MiB"}, {"TONNAGE_HTTP_PORT", "2"}});
   EXPECT_EQ(options.memory, mib(3));
@@ -87,7 +90,8 @@ TEST(Arguments, PrintConfigTellsWhereEachValueCameFrom) {
 }
 
 TEST(Arguments, WhatPrintConfigWritesCanBeReadAgain) {
-  const Parsed first = parse({"serve", "--models", "m", "--memory", "5MiB", "--policy", "buckets", "--metrics-port", "off"});
+  const Parsed first =
+      parse({"serve", "--models", "m", "--memory", "5MiB", "--policy", "buckets", "--metrics-port", "off"});
   const std::string file = temporary_file(std::get<ServeOptions>(first).config_text);
   const Parsed second = parse({"serve", "--config", file.c_str()});
   ASSERT_TRUE(std::holds_alternative<ServeOptions>(second)) << std::get<Leave>(second).text;
@@ -100,8 +104,10 @@ TEST(Arguments, WhatPrintConfigWritesCanBeReadAgain) {
 
 TEST(Arguments, MistakesNameTheNearestWord) {
   EXPECT_EQ(mistake({"sreve"}), "tonnage: unknown command 'sreve'; did you mean 'serve'?");
-  EXPECT_EQ(mistake({"serve", "--memroy", "1GiB"}), "tonnage serve: unknown flag '--memroy'; did you mean '--memory'?");
-  EXPECT_EQ(mistake({"serve", "--htp-port=80"}), "tonnage serve: unknown flag '--htp-port'; did you mean '--http-port'?");
+  EXPECT_EQ(mistake({"serve", "--memroy", "1GiB"}),
+            "tonnage serve: unknown flag '--memroy'; did you mean '--memory'?");
+  EXPECT_EQ(mistake({"serve", "--htp-port=80"}),
+            "tonnage serve: unknown flag '--htp-port'; did you mean '--http-port'?");
   const std::string file = temporary_file("\nmemroy = 3\n");
   EXPECT_EQ(mistake({"serve", "--models", "m", "--config", file.c_str()}),
             "tonnage serve: " + file + ":2: unknown key 'memroy'; did you mean 'memory'?");
@@ -109,7 +115,8 @@ TEST(Arguments, MistakesNameTheNearestWord) {
 
 TEST(Arguments, WrongValuesSayWhereTheyCameFromAndWhatIsAllowed) {
   EXPECT_EQ(mistake({"serve", "--models", "m", "--http-port", "70000"}),
-            "tonnage serve: --http-port: '70000' is not allowed; allowed: a port from 0 (any free one) to 65535, or off");
+            "tonnage serve: --http-port: '70000' is not allowed; allowed: a port from 0 (any free one) to "
+            "65535, or off");
   EXPECT_EQ(mistake({"serve", "--models", "m"}, {{"TONNAGE_THREADS", "-1"}}),
             "tonnage serve: TONNAGE_THREADS: '-1' is not allowed; allowed: a whole number from 0 to 1024");
   EXPECT_EQ(mistake({"serve", "--models", "m", "--policy", "lifo"}),
@@ -141,9 +148,11 @@ TEST(Arguments, SageMakerIsNoticed) {
 }
 
 TEST(Arguments, LoadTakesItsFlags) {
-  const Parsed parsed = parse({"load", "--url", "http://h:1", "--model", "m", "--rate", "12.5", "--mix", "80/15/5",
-                               "--texts", "t", "--for", "30s", "--requests", "100", "--seed", "9", "--json", "--ids",
-                               "--format", "json", "--deadline-ms", "250", "--warmup", "500ms", "--saturate", "256"});
+  const Parsed parsed =
+      parse({"load",          "--url",   "http://h:1", "--model", "m",          "--rate",   "12.5",
+             "--mix",         "80/15/5", "--texts",    "t",       "--for",      "30s",      "--requests",
+             "100",           "--seed",  "9",          "--json",  "--ids",      "--format", "json",
+             "--deadline-ms", "250",     "--warmup",   "500ms",   "--saturate", "256"});
   ASSERT_TRUE(std::holds_alternative<LoadOptions>(parsed)) << std::get<Leave>(parsed).text;
   const auto& options = std::get<LoadOptions>(parsed);
   EXPECT_EQ(options.url, "http://h:1");

@@ -27,7 +27,8 @@ TEST(ConfigDocs, NameEveryFlagWithItsDefault) {
   ServeOptions options;
   for (const Setting& setting : serve_settings(options)) {
     const std::string shown = setting.show();
-    const std::string row = fmt::format("| `--{}` |{} |", setting.flag, shown.empty() ? "" : fmt::format(" `{}`", shown));
+    const std::string row =
+        fmt::format("| `--{}` |{} |", setting.flag, shown.empty() ? "" : fmt::format(" `{}`", shown));
     EXPECT_NE(page.find(row), std::string::npos) << row;
   }
 }

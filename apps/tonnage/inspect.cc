@@ -30,7 +30,8 @@ std::string_view determinism_text(cost::Determinism determinism) {
 
 void print_tensors(const char* title, const std::vector<model::TensorSpec>& tensors) {
   for (const model::TensorSpec& tensor : tensors) {
-    fmt::print("  {:<7} {:<22} {:<6} {}", title, tensor.name, tensor::datatype_name(tensor.type), dims_text(tensor.dims));
+    fmt::print("  {:<7} {:<22} {:<6} {}", title, tensor.name, tensor::datatype_name(tensor.type),
+               dims_text(tensor.dims));
     if (tensor.range) fmt::print("  values {}…{}", tensor.range->min, tensor.range->max);
     if (tensor.source == model::InputSource::kMask) fmt::print("  generated mask");
     fmt::print("\n");
@@ -48,31 +49,36 @@ void print_table(const server::Inspection& seen) {
   for (const auto& [key, value] : spec.metadata) fmt::print("  {}: {}\n", key, value);
   fmt::print("\n  {:>5} {:>7} {:>12} {:>12} {:>10}\n", "rows", "length", "peak", "grant", "time");
   for (const server::GridPoint& point : seen.grid) {
-    fmt::print("  {:>5} {:>7} {:>12} {:>12} {:>8.1f}ms{}\n", point.shape.rows, point.shape.length, format_bytes(point.peak),
-               format_bytes(point.grant), to_millis(point.time), point.fits ? "" : "  does not fit");
+    fmt::print("  {:>5} {:>7} {:>12} {:>12} {:>8.1f}ms{}\n", point.shape.rows, point.shape.length,
+               format_bytes(point.peak), format_bytes(point.grant), to_millis(point.time),
+               point.fits ? "" : "  does not fit");
   }
   fmt::print("\n  largest admissible batch in a budget of {}:\n", format_bytes(seen.budget));
-  for (const server::LargestBatch& largest : seen.largest) fmt::print("    length {:>5}: {} rows\n", largest.length, largest.rows);
+  for (const server::LargestBatch& largest : seen.largest)
+    fmt::print("    length {:>5}: {} rows\n", largest.length, largest.rows);
 }
 
 void append_tensors(std::string& out, const std::vector<model::TensorSpec>& tensors) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    out += fmt::format("{}{{\"name\":{},\"datatype\":\"{}\",\"dims\":{}}}", i > 0 ? "," : "", json_string(tensors[i].name),
-                       tensor::datatype_name(tensors[i].type), dims_text(tensors[i].dims));
+    out += fmt::format("{}{{\"name\":{},\"datatype\":\"{}\",\"dims\":{}}}", i > 0 ? "," : "",
+                       json_string(tensors[i].name), tensor::datatype_name(tensors[i].type),
+                       dims_text(tensors[i].dims));
   }
 }
 
 void print_json(const server::Inspection& seen) {
   const model::ModelSpec& spec = *seen.spec;
-  std::string out = fmt::format("{{\"name\":{},\"version\":{},\"route\":{},\"runtime\":{},\"inputs\":[", json_string(spec.name),
-                                json_string(spec.version), json_string(spec.route), json_string(seen.loaded.runtime));
+  std::string out = fmt::format("{{\"name\":{},\"version\":{},\"route\":{},\"runtime\":{},\"inputs\":[",
+                                json_string(spec.name), json_string(spec.version), json_string(spec.route),
+                                json_string(seen.loaded.runtime));
   append_tensors(out, spec.inputs);
   out += "],\"outputs\":[";
   append_tensors(out, spec.outputs);
-  out += fmt::format("],\"weights_bytes\":{},\"base_bytes\":{},\"budget_bytes\":{},\"cold_start_ms\":{:.1f},"
-                     "\"determinism\":\"{}\",\"margin\":{:.6f},\"enforcement\":\"exact\",\"metadata\":{{",
-                     seen.memory.weights.count(), seen.memory.base.count(), seen.budget.count(), to_millis(seen.cold_start),
-                     determinism_text(seen.determinism), seen.margin);
+  out += fmt::format(
+      "],\"weights_bytes\":{},\"base_bytes\":{},\"budget_bytes\":{},\"cold_start_ms\":{:.1f},"
+      "\"determinism\":\"{}\",\"margin\":{:.6f},\"enforcement\":\"exact\",\"metadata\":{{",
+      seen.memory.weights.count(), seen.memory.base.count(), seen.budget.count(), to_millis(seen.cold_start),
+      determinism_text(seen.determinism), seen.margin);
   bool first = true;
   for (const auto& [key, value] : spec.metadata) {
     out += (first ? "" : ",") + json_string(key) + ":" + json_string(value);
@@ -81,13 +87,15 @@ void print_json(const server::Inspection& seen) {
   out += "},\"grid\":[";
   for (std::size_t i = 0; i < seen.grid.size(); ++i) {
     const server::GridPoint& point = seen.grid[i];
-    out += fmt::format("{}{{\"rows\":{},\"length\":{},\"peak_bytes\":{},\"grant_bytes\":{},\"time_ms\":{:.3f},\"fits\":{}}}",
-                       i > 0 ? "," : "", point.shape.rows, point.shape.length, point.peak.count(), point.grant.count(),
-                       to_millis(point.time), point.fits);
+    out += fmt::format(
+        "{}{{\"rows\":{},\"length\":{},\"peak_bytes\":{},\"grant_bytes\":{},\"time_ms\":{:.3f},\"fits\":{}}}",
+        i > 0 ? "," : "", point.shape.rows, point.shape.length, point.peak.count(), point.grant.count(),
+        to_millis(point.time), point.fits);
   }
   out += "],\"largest_batch\":[";
   for (std::size_t i = 0; i < seen.largest.size(); ++i) {
-    out += fmt::format("{}{{\"length\":{},\"rows\":{}}}", i > 0 ? "," : "", seen.largest[i].length, seen.largest[i].rows);
+    out += fmt::format("{}{{\"length\":{},\"rows\":{}}}", i > 0 ? "," : "", seen.largest[i].length,
+                       seen.largest[i].rows);
   }
   fmt::print("{}]}}\n", out);
 }

@@ -25,36 +25,36 @@ struct ServeOptions {
 };
 
 struct InspectOptions {
-  std::string model;          // a model's folder
+  std::string model;  // a model's folder
   bool json = false;
-  std::string state_directory;   // profiles known already
+  std::string state_directory;  // profiles known already
   std::string worker_directory;
-  Bytes memory;               // for "largest admissible batch"; 0: detected
+  Bytes memory;  // for "largest admissible batch"; 0: detected
   std::uint32_t threads = 0;
 };
 
 struct LoadOptions {
   std::string url = "http://127.0.0.1:8000";
-  std::string model;               // empty: the only one that the server names
-  double rate = 0;                 // requests/s, open loop; 0: saturate
-  std::uint32_t concurrency = 64;  // --saturate N: outstanding requests
-  std::string mix;                 // "80/15/5": percent short/medium/long; empty: texts as they come
-  std::string spacing = "poisson"; // of arrivals at a rate: poisson, fixed
-  std::string texts;               // JSON lines: a string, or {"text", "tokens"}
-  Duration duration{0};            // --for; 0: until `requests`
-  std::uint64_t requests = 0;      // 0: until `duration`
+  std::string model;                // empty: the only one that the server names
+  double rate = 0;                  // requests/s, open loop; 0: saturate
+  std::uint32_t concurrency = 64;   // --saturate N: outstanding requests
+  std::string mix;                  // "80/15/5": percent short/medium/long; empty: texts as they come
+  std::string spacing = "poisson";  // of arrivals at a rate: poisson, fixed
+  std::string texts;                // JSON lines: a string, or {"text", "tokens"}
+  Duration duration{0};             // --for; 0: until `requests`
+  std::uint64_t requests = 0;       // 0: until `duration`
   std::uint64_t seed = 1;
-  std::string save;                // file: one JSON line per request
+  std::string save;  // file: one JSON line per request
   bool json = false;
-  std::string dialect = "v2";      // v2, sagemaker
-  std::string format = "binary";   // v2: json, binary; sagemaker: json, text
-  std::string payload = "text";    // text, ids (random ids of the mix's lengths)
+  std::string dialect = "v2";        // v2, sagemaker
+  std::string format = "binary";     // v2: json, binary; sagemaker: json, text
+  std::string payload = "text";      // text, ids (random ids of the mix's lengths)
   std::uint32_t vocabulary = 30522;  // ids are below it
   std::uint32_t max_length = 1024;   // longest row of ids
-  double deadline_ms = 0;          // 0: the server's
-  Duration warmup{0};              // answered, not counted
-  std::uint32_t rows = 1;          // per request
-  std::uint32_t connections = 0;   // 0: as many as needed
+  double deadline_ms = 0;            // 0: the server's
+  Duration warmup{0};                // answered, not counted
+  std::uint32_t rows = 1;            // per request
+  std::uint32_t connections = 0;     // 0: as many as needed
 };
 
 int run_serve(const ServeOptions& options);

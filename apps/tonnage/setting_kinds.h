@@ -31,7 +31,8 @@ Setting port_setting(Name name, std::optional<std::uint16_t>& into);
 Setting word_setting(Name name, std::string& into, std::initializer_list<const char*> allowed);
 
 template <std::unsigned_integral T>
-Setting count_setting(Name name, T& into, std::uint64_t min = 0, std::uint64_t max = std::numeric_limits<T>::max()) {
+Setting count_setting(Name name, T& into, std::uint64_t min = 0,
+                      std::uint64_t max = std::numeric_limits<T>::max()) {
   Setting setting{std::move(name.flag), std::move(name.value_name), std::move(name.help), false, {}, {}};
   setting.set = [&into, min, max](std::string_view text) {
     TONNAGE_ASSIGN(const std::uint64_t value, parse_count(text, min, max));

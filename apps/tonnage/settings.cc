@@ -19,7 +19,9 @@ std::string key_of(std::string_view flag) {
 
 // Kubernetes gives every pod variables like TONNAGE_HTTP_PORT=tcp://10.0.0.1:80 when a service is
 // called tonnage-http. Nobody means those.
-bool is_service_link(std::string_view value) { return value.starts_with("tcp://") || value.starts_with("udp://"); }
+bool is_service_link(std::string_view value) {
+  return value.starts_with("tcp://") || value.starts_with("udp://");
+}
 
 struct Found {
   std::string value;
@@ -67,8 +69,8 @@ Result<Origins> resolve(const Settings& settings, const Layers& layers) {
 std::string config_text(const Settings& settings, const Origins& origins) {
   std::string out;
   for (const Setting& setting : settings) {
-    fmt::format_to(std::back_inserter(out), "{} = {}  # {}\n", key_of(setting.flag), json_string(setting.show()),
-                   origins.at(setting.flag));
+    fmt::format_to(std::back_inserter(out), "{} = {}  # {}\n", key_of(setting.flag),
+                   json_string(setting.show()), origins.at(setting.flag));
   }
   return out;
 }

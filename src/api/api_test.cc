@@ -43,7 +43,8 @@ TEST(TextRows, IdsOfAllRowsLieOneAfterAnotherWithTheirLengths) {
 
 TEST(TextRows, AModelWithoutAnIdInputIsAnError) {
   request::Request request;
-  const auto spec = testkit::model_spec("echo", {testkit::tensor_spec("x", tensor::DataType::kFp32, {-1, 4})}, {});
+  const auto spec =
+      testkit::model_spec("echo", {testkit::tensor_spec("x", tensor::DataType::kFp32, {-1, 4})}, {});
   EXPECT_EQ("no_id_input", fill_text_rows(spec, {}, request).reason());
 }
 

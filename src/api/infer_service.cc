@@ -57,8 +57,8 @@ InferService::~InferService() = default;
 Status InferService::add_tokenizer(const model::ModelSpec& spec) {
   if (!spec.tokenizer) return Status::ok();
   if (spec.tokenizer->kind != "wordpiece") {
-    return invalid("bad_config", fmt::format("model '{}': tokenizer kind '{}' is unknown; known is wordpiece", spec.name,
-                                             spec.tokenizer->kind));
+    return invalid("bad_config", fmt::format("model '{}': tokenizer kind '{}' is unknown; known is wordpiece",
+                                             spec.name, spec.tokenizer->kind));
   }
   TONNAGE_ASSIGN(std::unique_ptr<text::Tokenizer> tokenizer,
                  text::make_wordpiece(spec.tokenizer->vocab, spec.tokenizer->lowercase));
@@ -66,25 +66,29 @@ Status InferService::add_tokenizer(const model::ModelSpec& spec) {
   return Status::ok();
 }
 
-Result<const pipeline::ServedModel*> InferService::resolve(std::string_view model, std::string_view version) const {
+Result<const pipeline::ServedModel*> InferService::resolve(std::string_view model,
+                                                           std::string_view version) const {
   const pipeline::ServedModel* found = nullptr;
   if (model.empty()) {
     const auto all = host_.pipeline.models();
     if (all.size() != 1) {
-      return Status(Code::kInvalidArgument, "model_not_named",
-                    fmt::format("{} models are served; name one in the path /v2/models/NAME/infer", all.size()));
+      return Status(
+          Code::kInvalidArgument, "model_not_named",
+          fmt::format("{} models are served; name one in the path /v2/models/NAME/infer", all.size()));
     }
     found = all.front();
   } else {
     found = host_.pipeline.find(model);
   }
   if (const auto broken = broken_.find(model); found == nullptr && broken != broken_.end()) {
-    return Status(Code::kUnavailable, "not_ready", fmt::format("failed to load '{}': {}", model, broken->second.detail()));
+    return Status(Code::kUnavailable, "not_ready",
+                  fmt::format("failed to load '{}': {}", model, broken->second.detail()));
   }
   if (found == nullptr || (!version.empty() && version != found->spec->version)) {
     const std::string_view which = found == nullptr ? "is not found" : "has no such version";
     return Status(Code::kNotFound, "unknown_model",
-                  fmt::format("Request for unknown model: '{}'{}{} {}", model, version.empty() ? "" : " version ", version, which));
+                  fmt::format("Request for unknown model: '{}'{}{} {}", model,
+                              version.empty() ? "" : " version ", version, which));
   }
   return found;
 }
@@ -121,7 +125,8 @@ Status InferService::begin(std::shared_ptr<Call> call, InferCall body) {
     }
     TONNAGE_ASSIGN(call->decoded, codec::v2::decode_infer(*call->spec, body.body, json_length));
   } else {
-    TONNAGE_ASSIGN(call->decoded, codec::sagemaker::decode_invocation(*call->spec, body.body, body.content_type, body.accept));
+    TONNAGE_ASSIGN(call->decoded, codec::sagemaker::decode_invocation(*call->spec, body.body,
+                                                                      body.content_type, body.accept));
   }
   call->decoded.request.model = call->spec;
   if (call->decoded.texts.empty()) {
@@ -137,12 +142,14 @@ void InferService::tokenise(std::shared_ptr<Call> call) {
   if (tokenizer == tokenizers_.end()) {
     return close(*call, internal("no_tokenizer", "the model takes text, but its tokenizer was not loaded"));
   }
-  text::TextJob job{tokenizer->second, std::move(call->decoded.texts), call->spec->max_length, call->spec->too_long};
+  text::TextJob job{tokenizer->second, std::move(call->decoded.texts), call->spec->max_length,
+                    call->spec->too_long};
   std::size_t bytes = 0;
   for (const std::string& text : job.texts) bytes += text.size();
   if (bytes > kInPlaceTextBytes) {
-    return host_.pool.submit(std::move(job), Completion<std::vector<text::Tokens>>(
-                                                 [this, call](auto tokens) { tokenised(call, std::move(tokens)); }));
+    return host_.pool.submit(std::move(job), Completion<std::vector<text::Tokens>>([this, call](auto tokens) {
+                               tokenised(call, std::move(tokens));
+                             }));
   }
   tokenised(call, encode_here(job));
 }
@@ -172,7 +179,8 @@ void InferService::submit(const std::shared_ptr<Call>& call) {
   if (call->decoded.timeout) deadline = std::min(deadline, *call->decoded.timeout);
   request.deadline = call->arrived + deadline;
   request.envelope = std::move(call->envelope);
-  request.completion = Completion<request::Answer>([this, call](auto answer) { answered(call, std::move(answer)); });
+  request.completion =
+      Completion<request::Answer>([this, call](auto answer) { answered(call, std::move(answer)); });
   const request::RequestId id = host_.pipeline.submit(std::move(request));
   call->request = id;
   call->is_submitted = true;
@@ -180,9 +188,10 @@ void InferService::submit(const std::shared_ptr<Call>& call) {
 
 void InferService::answered(const std::shared_ptr<Call>& call, Result<request::Answer> answer) {
   if (!answer.is_ok()) return close(*call, answer.status());
-  auto encoded = call->dialect == Dialect::kV2
-                     ? codec::v2::encode_infer(*call->spec, call->shell, *answer, call->decoded.format)
-                     : codec::sagemaker::encode_invocation(*call->spec, call->shell, *answer, call->decoded.format);
+  auto encoded =
+      call->dialect == Dialect::kV2
+          ? codec::v2::encode_infer(*call->spec, call->shell, *answer, call->decoded.format)
+          : codec::sagemaker::encode_invocation(*call->spec, call->shell, *answer, call->decoded.format);
   if (!encoded.is_ok()) return close(*call, encoded.status());
   Reply reply;
   reply.content_type = std::move(encoded->content_type);
@@ -226,7 +235,8 @@ bool InferService::is_ready() const {
 std::string InferService::not_ready_why() const {
   if (draining_) return "the server is shutting down";
   std::string why;
-  for (const auto& [name, status] : broken_) why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", name, status.detail());
+  for (const auto& [name, status] : broken_)
+    why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", name, status.detail());
   for (const pipeline::ServedModel* model : host_.pipeline.models()) {
     if (model->is_ready()) continue;
     why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", model->spec->name,
@@ -238,7 +248,8 @@ std::string InferService::not_ready_why() const {
 Status InferService::model_ready(std::string_view model, std::string_view version) const {
   TONNAGE_ASSIGN(const pipeline::ServedModel* found, resolve(model, version));
   if (found->is_ready()) return Status::ok();
-  return {Code::kUnavailable, "not_ready", found->trouble.is_ok() ? "the model is loading" : found->trouble.detail()};
+  return {Code::kUnavailable, "not_ready",
+          found->trouble.is_ok() ? "the model is loading" : found->trouble.detail()};
 }
 
 std::string InferService::server_metadata() const { return codec::v2::server_metadata(options_.server_name); }

@@ -37,7 +37,8 @@ void publish_account(const memory::Account& account, const std::string& path, te
   if (account.limit() != Bytes::max()) {
     metrics.gauge(metric::kAccountLimit, {{"account", path}}).set(number(account.limit()));
   }
-  for (const memory::Account* child : account.children()) publish_account(*child, path + "/" + child->name(), metrics);
+  for (const memory::Account* child : account.children())
+    publish_account(*child, path + "/" + child->name(), metrics);
 }
 
 void publish_workers(const pipeline::ServedModel& model, telemetry::Registry& metrics) {
@@ -74,7 +75,8 @@ RequestMetrics::Series& RequestMetrics::series_of(const model::ModelSpec& spec) 
   if (found != series_.end()) return found->second;
   const telemetry::Labels labels = labels_of(spec);
   Series series;
-  series.answered = &registry_.counter(metric::kRequests, with(with(labels, "outcome", "answered"), "reason", "ok"));
+  series.answered =
+      &registry_.counter(metric::kRequests, with(with(labels, "outcome", "answered"), "reason", "ok"));
   series.seconds = &registry_.histogram(metric::kRequestSeconds, with(labels, "class", "all"));
   series.nv_success = &registry_.counter(metric::kNvSuccess, labels);
   series.nv_failure = &registry_.counter(metric::kNvFailure, labels);
@@ -83,7 +85,8 @@ RequestMetrics::Series& RequestMetrics::series_of(const model::ModelSpec& spec) 
   return series_.emplace(spec.name, series).first->second;
 }
 
-void RequestMetrics::count(const model::ModelSpec* spec, const Status& status, Duration took, std::uint32_t rows) {
+void RequestMetrics::count(const model::ModelSpec* spec, const Status& status, Duration took,
+                           std::uint32_t rows) {
   if (spec != nullptr && status.is_ok()) {
     const Series& series = series_of(*spec);
     series.answered->add();
@@ -93,9 +96,11 @@ void RequestMetrics::count(const model::ModelSpec* spec, const Status& status, D
     series.nv_request_us->add(static_cast<std::uint64_t>(took.count() / 1000));
     return;
   }
-  telemetry::Labels labels{{"model", spec == nullptr ? "" : spec->name}, {"version", spec == nullptr ? "" : spec->version}};
+  telemetry::Labels labels{{"model", spec == nullptr ? "" : spec->name},
+                           {"version", spec == nullptr ? "" : spec->version}};
   if (spec != nullptr) series_of(*spec).nv_failure->add();
-  labels = with(with(std::move(labels), "outcome", outcome_of(status)), "reason", std::string(status.reason()));
+  labels =
+      with(with(std::move(labels), "outcome", outcome_of(status)), "reason", std::string(status.reason()));
   registry_.counter(metric::kRequests, labels).add();
 }
 

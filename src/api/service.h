@@ -32,8 +32,8 @@ struct InferCall {
   std::string content_type;
   std::string accept;
   std::optional<std::string> json_length_header;  // Inference-Header-Content-Length as sent
-  std::string body;         // capacity ≥ size + 64
-  memory::Charge ingress;   // covers the body; becomes the envelope
+  std::string body;                               // capacity ≥ size + 64
+  memory::Charge ingress;                         // covers the body; becomes the envelope
 };
 
 struct Reply {
@@ -61,7 +61,7 @@ class Service {
   virtual CallId infer(InferCall call, Completion<Reply> done) = 0;
   virtual void cancel(CallId call) = 0;
 
-  virtual bool is_ready() const = 0;           // every required model is ready
+  virtual bool is_ready() const = 0;  // every required model is ready
   virtual std::string not_ready_why() const = 0;
   // not_found/unknown_model, unavailable/not_ready.
   virtual Status model_ready(std::string_view model, std::string_view version) const = 0;

@@ -51,11 +51,13 @@ void append_account(std::string& out, const memory::Account& account) {
 void append_worker(std::string& out, const pipeline::WorkerSlot& slot) {
   const supervisor::WorkerMemory memory = slot.worker->memory();
   fmt::format_to(std::back_inserter(out),
-                 "{{\"name\":{},\"state\":{},\"pid\":{},\"deaths\":{},\"threads\":{},\"base_bytes\":{},\"weights_bytes\":{},"
+                 "{{\"name\":{},\"state\":{},\"pid\":{},\"deaths\":{},\"threads\":{},\"base_bytes\":{},"
+                 "\"weights_bytes\":{},"
                  "\"lease_bytes\":{},\"grant_bytes\":{},\"live_bytes\":{},\"live_baseline_bytes\":{},"
                  "\"resident_bytes\":{},\"enforcement\":\"exact\",\"last_error\":{}}}",
-                 json_string(slot.worker->options().name), json_string(supervisor::state_name(slot.worker->state())),
-                 slot.worker->pid(), slot.worker->deaths(), slot.worker->options().threads, memory.base.count(),
+                 json_string(slot.worker->options().name),
+                 json_string(supervisor::state_name(slot.worker->state())), slot.worker->pid(),
+                 slot.worker->deaths(), slot.worker->options().threads, memory.base.count(),
                  memory.weights.count(), memory.lease.count(), memory.grant.count(), memory.live.count(),
                  memory.live_baseline.count(), memory.reading.anonymous.count(),
                  json_string(slot.worker->last_error().is_ok() ? "" : slot.worker->last_error().detail()));
@@ -65,7 +67,8 @@ void append_worker(std::string& out, const pipeline::WorkerSlot& slot) {
 Bytes fifo_would_need(const ServedModel& model) {
   if (!model.cost || model.workers.empty()) return Bytes();
   const supervisor::WorkerMemory memory = model.workers.front().worker->memory();
-  const cost::Shape worst{model.spec->batching.max_rows, std::max(model.stats.longest, model.spec->padded(1))};
+  const cost::Shape worst{model.spec->batching.max_rows,
+                          std::max(model.stats.longest, model.spec->padded(1))};
   return memory.base + memory.weights + model.cost->predict_peak(worst);
 }
 
@@ -82,30 +85,34 @@ void append_model(std::string& out, const ServedModel& model) {
   const pipeline::RunningStats& stats = model.stats;
   auto into = std::back_inserter(out);
   fmt::format_to(into, "{{\"name\":{},\"version\":{},\"route\":{},\"phase\":\"{}\",\"ready\":{},\"why\":{},",
-                 json_string(model.spec->name), json_string(model.spec->version), json_string(model.spec->route),
-                 phase_name(model.phase), model.is_ready(),
+                 json_string(model.spec->name), json_string(model.spec->version),
+                 json_string(model.spec->route), phase_name(model.phase), model.is_ready(),
                  json_string(model.trouble.is_ok() ? "" : model.trouble.detail()));
-  fmt::format_to(into, "\"cold_start_ms\":{:.1f},\"waiting_rows\":{},\"work_ahead_ms\":{:.2f},\"ladder_step\":{},\"max_rows\":{},",
-                 to_millis(model.cold_start), model.waiting_rows(), to_millis(model.work_ahead()), model.ladder.step(),
-                 model.ladder.max_rows());
   fmt::format_to(into,
-                 "\"requests\":{},\"refused\":{},\"failed_rows\":{},\"batches\":{},\"rows\":{},\"real_tokens\":{},"
-                 "\"padded_tokens\":{},\"over_grants\":{},\"pressures\":{},\"retried_rows\":{},\"poison_rows\":{},"
-                 "\"worker_deaths\":{},\"longest\":{},",
-                 stats.requests, stats.refused, stats.failed, stats.batches, stats.rows, stats.real_tokens,
-                 stats.padded_tokens, stats.over_grants, stats.pressures, stats.retried_rows, stats.poison_rows,
-                 stats.deaths, stats.longest);
+                 "\"cold_start_ms\":{:.1f},\"waiting_rows\":{},\"work_ahead_ms\":{:.2f},\"ladder_step\":{},"
+                 "\"max_rows\":{},",
+                 to_millis(model.cold_start), model.waiting_rows(), to_millis(model.work_ahead()),
+                 model.ladder.step(), model.ladder.max_rows());
+  fmt::format_to(
+      into,
+      "\"requests\":{},\"refused\":{},\"failed_rows\":{},\"batches\":{},\"rows\":{},\"real_tokens\":{},"
+      "\"padded_tokens\":{},\"over_grants\":{},\"pressures\":{},\"retried_rows\":{},\"poison_rows\":{},"
+      "\"worker_deaths\":{},\"longest\":{},",
+      stats.requests, stats.refused, stats.failed, stats.batches, stats.rows, stats.real_tokens,
+      stats.padded_tokens, stats.over_grants, stats.pressures, stats.retried_rows, stats.poison_rows,
+      stats.deaths, stats.longest);
   Bytes base;
   Bytes weights;
   for (const pipeline::WorkerSlot& slot : model.workers) {
     base += slot.worker->memory().base;
     weights += slot.worker->memory().weights;
   }
-  fmt::format_to(into,
-                 "\"peak_error_median\":{:.9f},\"peak_error_worst\":{:.9f},\"peak_highest_bytes\":{},\"base_bytes\":{},"
-                 "\"weights_bytes\":{},\"fifo_would_need_bytes\":{},\"long_rows_delay_short\":{},\"cost\":",
-                 stats.peak_error_median(), stats.peak_error_worst, stats.peak_highest.count(), base.count(),
-                 weights.count(), fifo_would_need(model).count(), model.lanes.size() > 1 && model.workers.size() == 1);
+  fmt::format_to(
+      into,
+      "\"peak_error_median\":{:.9f},\"peak_error_worst\":{:.9f},\"peak_highest_bytes\":{},\"base_bytes\":{},"
+      "\"weights_bytes\":{},\"fifo_would_need_bytes\":{},\"long_rows_delay_short\":{},\"cost\":",
+      stats.peak_error_median(), stats.peak_error_worst, stats.peak_highest.count(), base.count(),
+      weights.count(), fifo_would_need(model).count(), model.lanes.size() > 1 && model.workers.size() == 1);
   append_cost(out, model);
   out += ",\"workers\":[";
   for (std::size_t i = 0; i < model.workers.size(); ++i) {
@@ -118,9 +125,11 @@ void append_model(std::string& out, const ServedModel& model) {
 }  // namespace
 
 std::string status_json(const memory::Account& root, const pipeline::Pipeline& pipeline, bool ready) {
-  std::string out = fmt::format("{{\"version\":\"{}\",\"ready\":{},\"budget_bytes\":{},\"used_bytes\":{},\"open_requests\":{},\"bugs\":{},\"accounts\":",
-                                TONNAGE_VERSION, ready, root.limit().count(), root.used().count(),
-                                pipeline.open_requests(), bug_count());
+  std::string out = fmt::format(
+      "{{\"version\":\"{}\",\"ready\":{},\"budget_bytes\":{},\"used_bytes\":{},\"open_requests\":{},\"bugs\":"
+      "{},\"accounts\":",
+      TONNAGE_VERSION, ready, root.limit().count(), root.used().count(), pipeline.open_requests(),
+      bug_count());
   append_account(out, root);
   out += ",\"models\":[";
   bool first = true;

@@ -16,7 +16,8 @@ void copy_ids(const std::vector<text::Tokens>& tokens, bool zeros, MutableByteVi
   }
 }
 
-request::RowsTensor make_input(const model::TensorSpec& input, const std::vector<text::Tokens>& tokens, bool zeros) {
+request::RowsTensor make_input(const model::TensorSpec& input, const std::vector<text::Tokens>& tokens,
+                               bool zeros) {
   const std::size_t element = tensor::element_size(input.type);
   request::RowsTensor tensor;
   std::uint64_t offset = 0;
@@ -47,8 +48,9 @@ Status fill_text_rows(const model::ModelSpec& spec, const std::vector<text::Toke
   request.inputs.clear();
   bool ids_placed = false;
   for (const model::TensorSpec& input : spec.inputs) {
-    const bool takes_ids = (input.type == tensor::DataType::kInt64 || input.type == tensor::DataType::kInt32) &&
-                           input.has_length() && input.source == model::InputSource::kClient;
+    const bool takes_ids =
+        (input.type == tensor::DataType::kInt64 || input.type == tensor::DataType::kInt32) &&
+        input.has_length() && input.source == model::InputSource::kClient;
     if (!takes_ids) {
       request.inputs.emplace_back(std::nullopt);
       continue;
@@ -56,7 +58,8 @@ Status fill_text_rows(const model::ModelSpec& spec, const std::vector<text::Toke
     request.inputs.emplace_back(make_input(input, tokens, ids_placed));
     ids_placed = true;
   }
-  if (!ids_placed) return internal("no_id_input", "the model names a tokenizer but has no INT64 or INT32 input for ids");
+  if (!ids_placed)
+    return internal("no_id_input", "the model names a tokenizer but has no INT64 or INT32 input for ids");
   return Status::ok();
 }
 

@@ -45,7 +45,9 @@ TEST(Completion, AnswersOnceAndCountsTheSecond) {
 TEST(Completion, DroppedUnansweredSaysSo) {
   const ExpectBugs expected;
   std::optional<Status> seen;
-  { const Completion<int> done([&](const Result<int>& result) { seen = result.status(); }); }
+  {
+    const Completion<int> done([&](const Result<int>& result) { seen = result.status(); });
+  }
   ASSERT_TRUE(seen.has_value());
   EXPECT_EQ("dropped", seen->reason());
 }

@@ -28,9 +28,9 @@ class ExpectBugs {
 
 }  // namespace tonnage
 
-#define TONNAGE_CHECK(cond, text) \
-  do {                            \
-    if (!(cond)) [[unlikely]]     \
+#define TONNAGE_CHECK(cond, text)                          \
+  do {                                                     \
+    if (!(cond)) [[unlikely]]                              \
       ::tonnage::check_failed(__FILE__, __LINE__, (text)); \
   } while (false)
 #define TONNAGE_BUG(text) ::tonnage::report_bug(__FILE__, __LINE__, (text))

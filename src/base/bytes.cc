@@ -58,8 +58,7 @@ std::string format_bytes(Bytes value) {
   double number = static_cast<double>(value.count());
   std::size_t unit = 0;
   for (; number >= 1024 && unit + 1 < kNames.size(); ++unit) number /= 1024;
-  return unit == 0 ? fmt::format("{} B", value.count())
-                   : fmt::format("{:.1f} {}", number, kNames.at(unit));
+  return unit == 0 ? fmt::format("{} B", value.count()) : fmt::format("{:.1f} {}", number, kNames.at(unit));
 }
 
 }  // namespace tonnage

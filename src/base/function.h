@@ -21,9 +21,9 @@ class UniqueFunction<R(Args...)> {
   UniqueFunction(std::nullptr_t) {}  // NOLINT(*-explicit-*)
 
   template <typename F>
-    requires(!std::is_same_v<std::decay_t<F>, UniqueFunction> &&
-             std::is_invocable_r_v<R, std::decay_t<F>&, Args...>)
-  UniqueFunction(F&& callable)  // NOLINT(*-explicit-*)
+  requires(!std::is_same_v<std::decay_t<F>, UniqueFunction> &&
+           std::is_invocable_r_v<R, std::decay_t<F>&, Args...>)
+      UniqueFunction(F&& callable)  // NOLINT(*-explicit-*)
       : target_(std::make_unique<Target<std::decay_t<F>>>(std::forward<F>(callable))) {}
 
   explicit operator bool() const { return target_ != nullptr; }

@@ -18,13 +18,11 @@ inline std::string_view as_text(ByteView bytes) {
 }
 // The bytes as elements of T; the caller has proven size and alignment (tensor storage is aligned to 64).
 template <typename T>
-  requires std::is_trivially_copyable_v<T>
-std::span<const T> as_elements(ByteView bytes) {
+requires std::is_trivially_copyable_v<T> std::span<const T> as_elements(ByteView bytes) {
   return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 template <typename T>
-  requires std::is_trivially_copyable_v<T>
-std::span<T> as_elements(MutableByteView bytes) {
+requires std::is_trivially_copyable_v<T> std::span<T> as_elements(MutableByteView bytes) {
   return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 // For system calls that take another pointer type for the same memory (sockaddr and friends).

@@ -20,20 +20,20 @@ namespace tonnage {
 
 enum class Code {
   kOk,
-  kInvalidArgument,    // 400
-  kPermissionDenied,   // 403
-  kNotFound,           // 404
-  kMethodNotAllowed,   // 405
-  kNotAcceptable,      // 406
-  kAlreadyExists,      // 409
-  kTooLarge,           // 413: never fits, or longer than what may be read
-  kUnsupportedMedia,   // 415
-  kCancelled,          // 499: the client left
-  kInternal,           // 500
-  kUnimplemented,      // 501
-  kOverloaded,         // 503 or 429 (configured), with Retry-After
-  kUnavailable,        // 503 (400 on V2 readiness)
-  kDeadlineExceeded,   // 504
+  kInvalidArgument,   // 400
+  kPermissionDenied,  // 403
+  kNotFound,          // 404
+  kMethodNotAllowed,  // 405
+  kNotAcceptable,     // 406
+  kAlreadyExists,     // 409
+  kTooLarge,          // 413: never fits, or longer than what may be read
+  kUnsupportedMedia,  // 415
+  kCancelled,         // 499: the client left
+  kInternal,          // 500
+  kUnimplemented,     // 501
+  kOverloaded,        // 503 or 429 (configured), with Retry-After
+  kUnavailable,       // 503 (400 on V2 readiness)
+  kDeadlineExceeded,  // 504
 };
 
 std::string_view code_name(Code code);
@@ -79,7 +79,7 @@ inline Status internal(std::string_view reason, std::string detail) {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(*-explicit-*)
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}        // NOLINT(*-explicit-*)
   Result(Status status) : state_(std::in_place_index<1>, std::move(status)) {  // NOLINT
     TONNAGE_CHECK(!std::get<1>(state_).is_ok(), "a Result is made from a value or from an error");
   }
@@ -114,13 +114,12 @@ class [[nodiscard]] Result {
 #define TONNAGE_CONCAT_INNER(a, b) a##b
 #define TONNAGE_CONCAT(a, b) TONNAGE_CONCAT_INNER(a, b)
 // Returns the Status from the enclosing function when `expr` is an error.
-#define TONNAGE_TRY(expr)                                          \
-  do {                                                             \
+#define TONNAGE_TRY(expr)                                                                          \
+  do {                                                                                             \
     if (::tonnage::Status tonnage_status = (expr); !tonnage_status.is_ok()) return tonnage_status; \
   } while (false)
 // TONNAGE_ASSIGN(auto x, f()): declares x from a Result, or returns its Status.
-#define TONNAGE_ASSIGN(decl, expr) \
-  TONNAGE_ASSIGN_INNER(TONNAGE_CONCAT(tonnage_result_, __LINE__), decl, expr)
+#define TONNAGE_ASSIGN(decl, expr) TONNAGE_ASSIGN_INNER(TONNAGE_CONCAT(tonnage_result_, __LINE__), decl, expr)
 #define TONNAGE_ASSIGN_INNER(name, decl, expr) \
   auto name = (expr);                          \
   if (!name.is_ok()) return name.status();     \

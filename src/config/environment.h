@@ -14,7 +14,8 @@ class Environment {
  public:
   static Environment of_process();
   // For tests.
-  explicit Environment(std::map<std::string, std::string> variables) : variables_(variables.begin(), variables.end()) {}
+  explicit Environment(std::map<std::string, std::string> variables)
+      : variables_(variables.begin(), variables.end()) {}
 
   std::optional<std::string> get(std::string_view name) const;
   // True when any variable begins so.

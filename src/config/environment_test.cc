@@ -14,9 +14,7 @@ TEST(Environment, FindsVariablesAndPrefixes) {
   EXPECT_FALSE(environment.has_prefix("TRITON_"));
 }
 
-TEST(Environment, ReadsThisProcess) {
-  EXPECT_TRUE(Environment::of_process().get("PATH").has_value());
-}
+TEST(Environment, ReadsThisProcess) { EXPECT_TRUE(Environment::of_process().get("PATH").has_value()); }
 
 TEST(Environment, NamesTheVariableOfAFlag) { EXPECT_EQ(variable_name("http-port"), "TONNAGE_HTTP_PORT"); }
 

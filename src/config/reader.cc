@@ -50,7 +50,8 @@ std::string range_text(std::int64_t min, std::int64_t max) {
 Reader::Reader(const Table& table, std::string path) : table_(table), path_(std::move(path)) {}
 
 bool Reader::has(std::string_view key) const {
-  return std::any_of(table_.entries.begin(), table_.entries.end(), [key](const Entry& e) { return e.key == key; });
+  return std::any_of(table_.entries.begin(), table_.entries.end(),
+                     [key](const Entry& e) { return e.key == key; });
 }
 
 const Value* Reader::take(std::string_view key) {
@@ -117,7 +118,8 @@ void Reader::number(std::string_view key, double& into, double min, double max) 
   if (!found) return wrong_type(key, *value, "a number");
   // Written so that NaN is refused as well.
   if (!(*found >= min && *found <= max)) {
-    return keep_error(value->line, fmt::format("'{}' is {}; allowed: {} to {}", full_name(key), *found, min, max));
+    return keep_error(value->line,
+                      fmt::format("'{}' is {}; allowed: {} to {}", full_name(key), *found, min, max));
   }
   into = *found;
 }
@@ -131,7 +133,8 @@ std::optional<std::int64_t> Reader::integer_value(std::string_view key, std::int
     return std::nullopt;
   }
   if (*found < min || *found > max) {
-    keep_error(value->line, fmt::format("'{}' is {}; allowed: {}", full_name(key), *found, range_text(min, max)));
+    keep_error(value->line,
+               fmt::format("'{}' is {}; allowed: {}", full_name(key), *found, range_text(min, max)));
     return std::nullopt;
   }
   return *found;
@@ -150,10 +153,11 @@ std::optional<std::vector<std::int64_t>> Reader::integer_values(std::string_view
   for (const Value& element : *array) {
     const auto* integer = std::get_if<std::int64_t>(&element.data);
     if (integer == nullptr || *integer < min || *integer > max) {
-      keep_error(element.line, fmt::format("'{}' holds {}; each element must be an integer ({})", full_name(key),
-                                           integer == nullptr ? std::string(type_name(element))
-                                                              : fmt::format("{}", *integer),
-                                           range_text(min, max)));
+      keep_error(
+          element.line,
+          fmt::format("'{}' holds {}; each element must be an integer ({})", full_name(key),
+                      integer == nullptr ? std::string(type_name(element)) : fmt::format("{}", *integer),
+                      range_text(min, max)));
       return std::nullopt;
     }
     found.push_back(*integer);
@@ -171,7 +175,8 @@ void Reader::bytes(std::string_view key, Bytes& into) {
   const auto* text = std::get_if<std::string>(&value->data);
   if (text == nullptr) return wrong_type(key, *value, "a size such as \"64MiB\" or a number of bytes");
   const Result<Bytes> parsed = parse_bytes(*text);
-  if (!parsed) return keep_error(value->line, fmt::format("'{}': {}", full_name(key), parsed.status().detail()));
+  if (!parsed)
+    return keep_error(value->line, fmt::format("'{}': {}", full_name(key), parsed.status().detail()));
   into = *parsed;
 }
 
@@ -183,13 +188,14 @@ void Reader::duration(std::string_view key, Duration unit, Duration& into) {
   constexpr double kYearSeconds = 365.0 * 24 * 3600;
   const double in_seconds = *found * to_seconds(unit);
   if (!(in_seconds >= 0 && in_seconds <= kYearSeconds)) {
-    return keep_error(value->line,
-                      fmt::format("'{}' is {}; allowed: zero or more, at most a year", full_name(key), *found));
+    return keep_error(value->line, fmt::format("'{}' is {}; allowed: zero or more, at most a year",
+                                               full_name(key), *found));
   }
   into = from_seconds(in_seconds);
 }
 
-std::optional<std::ptrdiff_t> Reader::choice_index(std::string_view key, const std::vector<std::string>& allowed) {
+std::optional<std::ptrdiff_t> Reader::choice_index(std::string_view key,
+                                                   const std::vector<std::string>& allowed) {
   const Value* value = take(key);
   if (value == nullptr) return std::nullopt;
   const auto* found = std::get_if<std::string>(&value->data);
@@ -218,7 +224,8 @@ void Reader::texts(std::string_view key, std::vector<std::string>& into) {
   into = std::move(found);
 }
 
-void Reader::read_nested(const Table& nested, std::string_view key, const std::function<void(Reader&)>& read) {
+void Reader::read_nested(const Table& nested, std::string_view key,
+                         const std::function<void(Reader&)>& read) {
   Reader reader(nested, full_name(key));
   read(reader);
   const Status status = reader.finish();

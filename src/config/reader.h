@@ -88,7 +88,8 @@ class Reader {
   const Value* take(std::string_view key);
   void wrong_type(std::string_view key, const Value& value, std::string_view wanted);
   std::optional<std::int64_t> integer_value(std::string_view key, std::int64_t min, std::int64_t max);
-  std::optional<std::vector<std::int64_t>> integer_values(std::string_view key, std::int64_t min, std::int64_t max);
+  std::optional<std::vector<std::int64_t>> integer_values(std::string_view key, std::int64_t min,
+                                                          std::int64_t max);
   std::optional<std::ptrdiff_t> choice_index(std::string_view key, const std::vector<std::string>& allowed);
   void read_nested(const Table& nested, std::string_view key, const std::function<void(Reader&)>& read);
   std::string full_name(std::string_view key) const;

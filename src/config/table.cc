@@ -50,7 +50,8 @@ class Converter {
     } else if (const auto* nested = node.as_table()) {
       made.data = table(*nested);
     } else if (!error_) {
-      error_ = invalid("bad_config", fmt::format("{}:{}: dates and times are not used here", file_, made.line));
+      error_ =
+          invalid("bad_config", fmt::format("{}:{}: dates and times are not used here", file_, made.line));
     }
     return made;
   }

@@ -42,7 +42,8 @@ TEST_F(HttpLimits, TakesAsManyChunksAsAreAllowed) {
 TEST_F(HttpLimits, TakesAChunkedBodyAByteAtATime) {
   serve();
   auto client = connect();
-  const std::string request = chunked_head() + "3;name=value\r\nabc\r\nA\r\n0123456789\r\n0\r\nTrailer: t\r\n\r\n";
+  const std::string request =
+      chunked_head() + "3;name=value\r\nabc\r\nA\r\n0123456789\r\n0\r\nTrailer: t\r\n\r\n";
   for (const char c : request) {
     client.send(std::string(1, c));
     io_.poll();
@@ -93,7 +94,8 @@ TEST_F(HttpLimits, RefusesWhatHasNoRoomNowAndTellsWhenToComeBack) {
   EXPECT_TRUE(has_header(fixed, "Retry-After: 1")) << fixed;
   // The connection goes on, and a body that fits is taken.
   EXPECT_EQ(status_of(client.exchange(post(kInfer, "small"))), 200);
-  const std::string chunked = client.exchange(chunked_head() + "2710\r\n" + std::string(10'000, 'x') + "\r\n0\r\n\r\n");
+  const std::string chunked =
+      client.exchange(chunked_head() + "2710\r\n" + std::string(10'000, 'x') + "\r\n0\r\n\r\n");
   EXPECT_EQ(status_of(chunked), 503) << chunked;
 }
 
@@ -120,7 +122,9 @@ TEST_F(HttpLimits, RefusesHeadersThatAreTooLargeHoweverTheyAreCut) {
 TEST_F(HttpLimits, TakesHeadersJustBelowTheLimit) {
   serve();
   auto client = connect();
-  EXPECT_EQ(status_of(client.exchange("GET /ping HTTP/1.1\r\nX-Big: " + std::string(16'000, 'x') + "\r\n\r\n")), 200);
+  EXPECT_EQ(
+      status_of(client.exchange("GET /ping HTTP/1.1\r\nX-Big: " + std::string(16'000, 'x') + "\r\n\r\n")),
+      200);
 }
 
 TEST_F(HttpLimits, EndlessEmptyLinesAreAHeadThatIsTooLarge) {
@@ -138,8 +142,9 @@ TEST_F(HttpLimits, RefusesWhatIsNotHttp) {
         "GET /ping HTTP/1.1\r\nNo colon\r\n\r\n", "GET /ping HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
         "POST /ping HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
         "POST /ping HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
-        "POST /invocations HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", "GET /v2/models/%zz HTTP/1.1\r\n\r\n",
-        "GET /v2/models/%2 HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02\r\n\r\n"}) {
+        "POST /invocations HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "GET /v2/models/%zz HTTP/1.1\r\n\r\n", "GET /v2/models/%2 HTTP/1.1\r\n\r\n",
+        "\x16\x03\x01\x02\r\n\r\n"}) {
     auto client = connect();
     const std::string reply = client.exchange(text);
     EXPECT_EQ(status_of(reply), 400) << text << reply;
@@ -248,7 +253,8 @@ TEST_F(HttpLimits, ACallMayTakeLongerThanEveryTimeout) {
 TEST_F(HttpLimits, AClientThatLeavesInTheMiddleOfABodyGivesItsMemoryBack) {
   serve();
   auto client = connect();
-  client.send("POST /v2/models/known/infer HTTP/1.1\r\nContent-Length: 500000\r\n\r\n" + std::string(1000, 'x'));
+  client.send("POST /v2/models/known/infer HTTP/1.1\r\nContent-Length: 500000\r\n\r\n" +
+              std::string(1000, 'x'));
   client.run_until([&] { return ingress_.used() > Bytes(); });
   client.leave();
   client.run_until([&] { return server_->connections() == 0; });
@@ -259,7 +265,8 @@ TEST_F(HttpLimits, AClientThatLeavesInTheMiddleOfABodyGivesItsMemoryBack) {
 TEST_F(HttpLimits, TheServerMayGoAwayInTheMiddleOfABody) {
   serve();
   auto client = connect();
-  client.send("POST /v2/models/known/infer HTTP/1.1\r\nContent-Length: 500000\r\n\r\n" + std::string(1000, 'x'));
+  client.send("POST /v2/models/known/infer HTTP/1.1\r\nContent-Length: 500000\r\n\r\n" +
+              std::string(1000, 'x'));
   client.run_until([&] { return ingress_.used() > Bytes(); });
   server_.reset();
   EXPECT_EQ(ingress_.used(), Bytes());

@@ -24,8 +24,8 @@ using asio::ip::tcp;
 using boost::system::error_code;
 using Executor = asio::io_context::executor_type;
 using Acceptor = asio::basic_socket_acceptor<tcp, Executor>;
-using SteadyTimer =
-    asio::basic_waitable_timer<std::chrono::steady_clock, asio::wait_traits<std::chrono::steady_clock>, Executor>;
+using SteadyTimer = asio::basic_waitable_timer<std::chrono::steady_clock,
+                                               asio::wait_traits<std::chrono::steady_clock>, Executor>;
 
 // Timeouts are looked at this often; one timer for all connections, none per request.
 Duration tick_of(const HttpOptions& options) {
@@ -46,7 +46,13 @@ Status cannot_listen(const HttpOptions& options, const error_code& error) {
 
 struct HttpServer::State final : ConnectionOwner, std::enable_shared_from_this<State> {
   State(asio::io_context& io, const HttpOptions& given, api::Service& called, telemetry::Log& logged)
-      : options_(given), service_(called), log_(logged), acceptor_(io), retry_(io), ticker_(io), tick_(tick_of(given)) {}
+      : options_(given),
+        service_(called),
+        log_(logged),
+        acceptor_(io),
+        retry_(io),
+        ticker_(io),
+        tick_(tick_of(given)) {}
 
   const HttpOptions& options() const override { return options_; }
   api::Service& service() override { return service_; }
@@ -120,7 +126,8 @@ void HttpServer::State::on_accepted(const error_code& error, Socket socket) {
 
 void HttpServer::State::add(Socket socket) {
   if (connections_.size() >= options_.max_connections) {
-    log_.warn("too_many_connections", {{"port", std::int64_t{port_}}, {"limit", std::uint64_t{options_.max_connections}}});
+    log_.warn("too_many_connections",
+              {{"port", std::int64_t{port_}}, {"limit", std::uint64_t{options_.max_connections}}});
     return;  // the socket closes itself
   }
   error_code ignored;
@@ -159,7 +166,8 @@ void HttpServer::State::on_reply(int status) {
   telemetry::Counter*& counter = reply_counters_[status];
   if (counter == nullptr) {
     counter = &options_.metrics_registry->counter(
-        telemetry::metric::kHttpReplies, {{"port", fmt::format("{}", port_)}, {"status", fmt::format("{}", status)}});
+        telemetry::metric::kHttpReplies,
+        {{"port", fmt::format("{}", port_)}, {"status", fmt::format("{}", status)}});
   }
   counter->add();
 }
@@ -195,8 +203,9 @@ HttpServer::HttpServer(std::shared_ptr<State> state) : state_(std::move(state)) 
 
 HttpServer::~HttpServer() { state_->close(); }
 
-Result<std::unique_ptr<HttpServer>> HttpServer::listen(boost::asio::io_context& io, const HttpOptions& options,
-                                                       api::Service& service, telemetry::Log& log) {
+Result<std::unique_ptr<HttpServer>> HttpServer::listen(boost::asio::io_context& io,
+                                                       const HttpOptions& options, api::Service& service,
+                                                       telemetry::Log& log) {
   auto state = std::make_shared<State>(io, options, service, log);
   TONNAGE_TRY(state->open());
   state->accept();

@@ -27,15 +27,15 @@ namespace tonnage::http {
 
 struct HttpOptions {
   std::string host = "0.0.0.0";
-  std::uint16_t port = 8000;   // 0: any free one
-  bool v2 = true;              // /v2…, and /v1/tonnage/status
-  bool sagemaker = false;      // /ping, /invocations
-  bool metrics = false;        // /metrics
-  int overload_status = 503;   // or 429
+  std::uint16_t port = 8000;  // 0: any free one
+  bool v2 = true;             // /v2…, and /v1/tonnage/status
+  bool sagemaker = false;     // /ping, /invocations
+  bool metrics = false;       // /metrics
+  int overload_status = 503;  // or 429
   Duration header_timeout = seconds(10);
   Duration body_stall_timeout = seconds(30);
   Duration keep_alive_timeout = seconds(75);
-  std::size_t max_connections = 8192;        // above it a new one is closed at once
+  std::size_t max_connections = 8192;               // above it a new one is closed at once
   telemetry::Registry* metrics_registry = nullptr;  // connections and replies by status, when given
 };
 

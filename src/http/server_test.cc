@@ -19,7 +19,8 @@ TEST_F(HttpServerTest, AnswersHealthAndMetadata) {
   EXPECT_EQ(body_of(client.exchange(get("/v2/"))), R"({"name":"tonnage"})");
   EXPECT_EQ(body_of(client.exchange(get("/v2/models"))), R"({"models":["known","loading"]})");
   EXPECT_EQ(body_of(client.exchange(get("/v2/models/known"))), R"({"name":"known","version":""})");
-  EXPECT_EQ(body_of(client.exchange(get("/v2/models/known/versions/7"))), R"({"name":"known","version":"7"})");
+  EXPECT_EQ(body_of(client.exchange(get("/v2/models/known/versions/7"))),
+            R"({"name":"known","version":"7"})");
   EXPECT_EQ(body_of(client.exchange(get("/v2/models/known/ready"))), R"({"name":"known","ready":true})");
   EXPECT_EQ(body_of(client.exchange(get("/v1/tonnage/status"))), R"({"status":1})");
   const std::string metrics = client.exchange(get("/metrics"));
@@ -81,7 +82,8 @@ TEST_F(HttpServerTest, InvocationsSpeakTheSageMakerDialect) {
   service_.echoes = false;
   serve();
   auto client = connect();
-  client.send(post("/invocations", "a,b", "Content-Type: text/csv\r\nX-Amzn-SageMaker-Custom-Attributes: c\r\n"));
+  client.send(
+      post("/invocations", "a,b", "Content-Type: text/csv\r\nX-Amzn-SageMaker-Custom-Attributes: c\r\n"));
   client.run_until([&] { return service_.waiting.size() == 1; });
   EXPECT_EQ(service_.waiting.begin()->second.call.dialect, api::Dialect::kSageMaker);
   EXPECT_EQ(service_.waiting.begin()->second.call.model, "");

@@ -221,7 +221,8 @@ Bytes Account::peak() const {
 Bytes Account::available() const {
   auto held = state_->tree->ledger.lock();
   Bytes least = Bytes::max();
-  for (const Tree::Entry* e = &*state_->entry; e != nullptr; e = e->parent) least = std::min(least, e->room());
+  for (const Tree::Entry* e = &*state_->entry; e != nullptr; e = e->parent)
+    least = std::min(least, e->room());
   return least;
 }
 
@@ -253,7 +254,8 @@ Account& Account::child(std::string_view name, Bytes limit) {
   }
   auto state = std::make_unique<State>();
   state->tree = state_->tree;
-  state->entry = held->entries.insert(held->entries.end(), Tree::Entry{std::string(name), &mine, limit, {}, {}, {}});
+  state->entry =
+      held->entries.insert(held->entries.end(), Tree::Entry{std::string(name), &mine, limit, {}, {}, {}});
   mine.children.push_back(std::make_unique<Account>(std::move(state)));
   return *mine.children.back();
 }

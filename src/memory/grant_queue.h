@@ -21,9 +21,9 @@ namespace tonnage::memory {
 
 struct WaitingGrant {
   std::uint64_t ticket = 0;
-  Bytes growth;            // what the worker's lease must grow by: needed_for(grant) − amount()
+  Bytes growth;  // what the worker's lease must grow by: needed_for(grant) − amount()
   TimePoint waiting_since;
-  Duration batch{};        // predicted time of the batch
+  Duration batch{};  // predicted time of the batch
 };
 
 struct GrantDecision {

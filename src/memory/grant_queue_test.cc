@@ -22,7 +22,8 @@ WaitingGrant waiting(std::uint64_t ticket, Bytes growth, Duration age, Duration 
 }
 
 TEST(Grants, BeginInTicketOrderWhileTheyFit) {
-  const std::vector<WaitingGrant> queue{waiting(1, mib(4), milliseconds(9)), waiting(2, mib(4), milliseconds(8)),
+  const std::vector<WaitingGrant> queue{waiting(1, mib(4), milliseconds(9)),
+                                        waiting(2, mib(4), milliseconds(8)),
                                         waiting(3, mib(4), milliseconds(7))};
   const auto decision = decide_grants(queue, mib(9), kNow);
   EXPECT_EQ((Tickets{1, 2}), decision.begin);
@@ -30,14 +31,16 @@ TEST(Grants, BeginInTicketOrderWhileTheyFit) {
 }
 
 TEST(Grants, LetLaterOnesPassAYoungOneThatDoesNotFit) {
-  const std::vector<WaitingGrant> queue{waiting(1, mib(20), milliseconds(10)), waiting(2, mib(4), milliseconds(1))};
+  const std::vector<WaitingGrant> queue{waiting(1, mib(20), milliseconds(10)),
+                                        waiting(2, mib(4), milliseconds(1))};
   const auto decision = decide_grants(queue, mib(9), kNow);
   EXPECT_EQ((Tickets{2}), decision.begin);
   EXPECT_EQ(kNow + milliseconds(40) + Duration(1), decision.next_look);
 }
 
 TEST(Grants, CloseTheDoorBehindAnOldOne) {
-  const std::vector<WaitingGrant> queue{waiting(1, mib(20), milliseconds(51)), waiting(2, mib(4), milliseconds(1))};
+  const std::vector<WaitingGrant> queue{waiting(1, mib(20), milliseconds(51)),
+                                        waiting(2, mib(4), milliseconds(1))};
   const auto decision = decide_grants(queue, mib(9), kNow);
   EXPECT_TRUE(decision.begin.empty());
   EXPECT_EQ(mib(11), decision.missing);
@@ -51,7 +54,8 @@ TEST(Grants, AreOldOnlyAfterOneBatchWhereThatIsLonger) {
 }
 
 TEST(Grants, InsideTheirLeaseAreNeverBlocked) {
-  const std::vector<WaitingGrant> queue{waiting(1, mib(20), seconds(1)), waiting(2, Bytes(), milliseconds(1))};
+  const std::vector<WaitingGrant> queue{waiting(1, mib(20), seconds(1)),
+                                        waiting(2, Bytes(), milliseconds(1))};
   EXPECT_EQ((Tickets{2}), decide_grants(queue, Bytes(), kNow).begin);
 }
 
@@ -130,7 +134,8 @@ class GrantSimulation {
     std::vector<WaitingGrant> queue;
     for (const auto& w : workers_) {
       if (w.ticket != 0) {
-        queue.push_back({w.ticket, w.lease->needed_for(w.grant) - w.lease->amount(), w.since, milliseconds(20)});
+        queue.push_back(
+            {w.ticket, w.lease->needed_for(w.grant) - w.lease->amount(), w.since, milliseconds(20)});
       }
     }
     std::ranges::sort(queue, {}, &WaitingGrant::ticket);

@@ -17,7 +17,8 @@ constexpr std::string_view kV2Limits[] = {"memory.max", "memory.high"};
 constexpr std::string_view kV1Limits[] = {"memory.limit_in_bytes"};
 
 std::span<const std::string_view> limit_files(int version) {
-  return version == 1 ? std::span<const std::string_view>(kV1Limits) : std::span<const std::string_view>(kV2Limits);
+  return version == 1 ? std::span<const std::string_view>(kV1Limits)
+                      : std::span<const std::string_view>(kV2Limits);
 }
 
 void add_cgroup_limits(const MemoryCgroup& group, std::vector<DetectedLimit>& limits) {
@@ -79,7 +80,8 @@ Bytes budget_from(Bytes explicit_memory, const std::vector<DetectedLimit>& limit
   return scale(limits.front().limit, 1.0 - headroom);
 }
 
-OomKillCounter::OomKillCounter(const std::string& root) : file_(detail::oom_kill_file(root, detail::read_magic)) {}
+OomKillCounter::OomKillCounter(const std::string& root)
+    : file_(detail::oom_kill_file(root, detail::read_magic)) {}
 
 std::optional<std::uint64_t> OomKillCounter::read() const {
   if (file_.empty()) return std::nullopt;

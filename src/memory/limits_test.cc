@@ -43,9 +43,8 @@ class LimitsTest : public testing::Test {
   }
   void mount_v2(const std::string& own_path, const std::string& mount_root = "/") {
     write("/proc/self/cgroup", "0::" + own_path + "\n");
-    write("/proc/self/mountinfo",
-          "22 1 0:20 / /proc rw - proc proc rw\n30 22 0:26 " + mount_root +
-              " /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n");
+    write("/proc/self/mountinfo", "22 1 0:20 / /proc rw - proc proc rw\n30 22 0:26 " + mount_root +
+                                      " /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n");
     fs::create_directories(root_ + "/sys/fs/cgroup");
   }
 

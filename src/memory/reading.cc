@@ -45,7 +45,8 @@ Result<ProcessReading> parse_status(std::string_view status_file) {
   const auto shared = field(status_file, "\nRssShmem:");
   const auto data = field(status_file, "\nVmData:");
   if (!hwm || !anonymous || !file || !shared || !data) {
-    return internal("bad_status", "a /proc/PID/status lacks VmHWM, RssAnon, RssFile, RssShmem or VmData in kB");
+    return internal("bad_status",
+                    "a /proc/PID/status lacks VmHWM, RssAnon, RssFile, RssShmem or VmData in kB");
   }
   return ProcessReading{*anonymous, *file, *shared, *hwm, *data};
 }

@@ -15,11 +15,11 @@
 namespace tonnage::memory {
 
 struct ProcessReading {
-  Bytes anonymous;        // RssAnon
-  Bytes file;             // RssFile
-  Bytes shared;           // RssShmem
-  Bytes resident_peak;    // VmHWM: highest of all three together, since start or reset_resident_peak()
-  Bytes data;             // VmData: what RLIMIT_DATA limits
+  Bytes anonymous;      // RssAnon
+  Bytes file;           // RssFile
+  Bytes shared;         // RssShmem
+  Bytes resident_peak;  // VmHWM: highest of all three together, since start or reset_resident_peak()
+  Bytes data;           // VmData: what RLIMIT_DATA limits
 };
 
 // Error: not_found/no_process.

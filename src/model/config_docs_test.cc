@@ -29,7 +29,8 @@ std::vector<std::string> allowed_keys(const std::string& text) {
   EXPECT_NE(at, std::string::npos) << detail;
   std::istringstream words(detail.substr(at + 9));
   std::vector<std::string> keys;
-  for (std::string word; std::getline(words, word, ',');) keys.push_back(word.substr(word.find_first_not_of(' ')));
+  for (std::string word; std::getline(words, word, ',');)
+    keys.push_back(word.substr(word.find_first_not_of(' ')));
   return keys;
 }
 

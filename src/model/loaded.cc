@@ -36,17 +36,19 @@ bool dims_agree(const std::vector<std::int64_t>& a, const std::vector<std::int64
 Status check_agreement(const std::vector<TensorSpec>& written, const std::vector<wire::TensorDoc>& loaded,
                        std::string_view kind, const std::string& where) {
   for (const wire::TensorDoc& doc : loaded) {
-    const auto found =
-        std::find_if(written.begin(), written.end(), [&](const TensorSpec& spec) { return spec.name == doc.name; });
+    const auto found = std::find_if(written.begin(), written.end(),
+                                    [&](const TensorSpec& spec) { return spec.name == doc.name; });
     if (found == written.end()) {
-      return invalid("bad_config", fmt::format("{}: the model file has an {} '{}' that model.toml does not name",
-                                               where, kind, doc.name));
+      return invalid("bad_config",
+                     fmt::format("{}: the model file has an {} '{}' that model.toml does not name", where,
+                                 kind, doc.name));
     }
     if (found->type != doc.type || !dims_agree(found->dims, doc.dims)) {
-      return invalid("bad_config",
-                     fmt::format("{}: {} '{}' is {} [{}] in model.toml and {} [{}] in the model file", where, kind,
-                                 doc.name, tensor::datatype_name(found->type), fmt::join(found->dims, ", "),
-                                 tensor::datatype_name(doc.type), fmt::join(doc.dims, ", ")));
+      return invalid(
+          "bad_config",
+          fmt::format("{}: {} '{}' is {} [{}] in model.toml and {} [{}] in the model file", where, kind,
+                      doc.name, tensor::datatype_name(found->type), fmt::join(found->dims, ", "),
+                      tensor::datatype_name(doc.type), fmt::join(doc.dims, ", ")));
     }
   }
   if (!loaded.empty() && loaded.size() != written.size()) {
@@ -56,12 +58,13 @@ Status check_agreement(const std::vector<TensorSpec>& written, const std::vector
   return Status::ok();
 }
 
-Status merge(std::vector<TensorSpec>& written, const std::vector<wire::TensorDoc>& loaded, std::string_view kind,
-             const std::string& where) {
+Status merge(std::vector<TensorSpec>& written, const std::vector<wire::TensorDoc>& loaded,
+             std::string_view kind, const std::string& where) {
   if (written.empty()) written = to_specs(loaded);
   if (written.empty()) {
-    return invalid("bad_config", fmt::format("{}: neither model.toml nor the model file names an {}; write [[{}]]",
-                                             where, kind, kind));
+    return invalid("bad_config",
+                   fmt::format("{}: neither model.toml nor the model file names an {}; write [[{}]]", where,
+                               kind, kind));
   }
   return check_agreement(written, loaded, kind, where);
 }

@@ -63,7 +63,8 @@ void read_tokenizer(Reader& reader, const std::string& directory, ModelSpec& spe
   reader.boolean("lowercase", tokenizer.lowercase);
   if (tokenizer.kind != "wordpiece") reader.fail("kind", "must be \"wordpiece\"");
   if (tokenizer.vocab.empty()) reader.fail("vocab", "is missing: the file with one token a line");
-  if (!fs::path(tokenizer.vocab).is_absolute()) tokenizer.vocab = (fs::path(directory) / tokenizer.vocab).string();
+  if (!fs::path(tokenizer.vocab).is_absolute())
+    tokenizer.vocab = (fs::path(directory) / tokenizer.vocab).string();
   spec.tokenizer = std::move(tokenizer);
 }
 
@@ -73,7 +74,8 @@ void read_batching(Reader& reader, BatchingOptions& batching) {
   // A default follows what was written; a contradiction of two written values is an error later on.
   if (!reader.has("max_rows")) batching.max_rows = std::min(batching.max_rows, batching.window);
   reader.integer("pad_multiple", batching.pad_multiple, 1, 4096);
-  reader.choice("policy", batching.policy, {{"dp", Policy::kDp}, {"buckets", Policy::kBuckets}, {"fifo", Policy::kFifo}});
+  reader.choice("policy", batching.policy,
+                {{"dp", Policy::kDp}, {"buckets", Policy::kBuckets}, {"fifo", Policy::kFifo}});
   reader.integers("edges", batching.edges, 1, kMaxModelLength);
   reader.integer("long_above", batching.long_above, 1, kMaxModelLength);
   reader.duration("max_wait_ms", milliseconds(1), batching.max_wait);

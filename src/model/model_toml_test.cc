@@ -133,7 +133,8 @@ TEST(ModelToml, AStubTableIsTheStubRouteAndItsKeysAreTheWorkersBusiness) {
       parse_model_toml(std::string(kTensors) + "[stub]\nmodel = \"sleepy\"\nms = 12\nexact = true\n", "m");
   ASSERT_TRUE(parsed.is_ok()) << parsed.status().to_string();
   EXPECT_EQ(parsed->route, "stub");
-  EXPECT_EQ(parsed->options, (std::map<std::string, std::string>{{"exact", "true"}, {"model", "sleepy"}, {"ms", "12"}}));
+  EXPECT_EQ(parsed->options,
+            (std::map<std::string, std::string>{{"exact", "true"}, {"model", "sleepy"}, {"ms", "12"}}));
 }
 
 TEST(ModelToml, DefaultsFollowWhatWasWritten) {
@@ -184,8 +185,9 @@ TEST(ModelToml, RefusesTensorsThatCannotBe) {
   const auto input = [](std::string_view lines) {
     return error_of("max_length = 8\n[[input]]\nname = \"ids\"\n" + std::string(lines));
   };
-  EXPECT_EQ(input("datatype = \"INT64\"\ndims = [2, -1]"),
-            "models/reviews/model.toml: input 'ids' has dims [2, -1]; the first is the row dim and must be -1");
+  EXPECT_EQ(
+      input("datatype = \"INT64\"\ndims = [2, -1]"),
+      "models/reviews/model.toml: input 'ids' has dims [2, -1]; the first is the row dim and must be -1");
   input("dims = [-1, -1]");
   input("datatype = \"INT65\"\ndims = [-1, -1]");
   input("datatype = \"INT64\"");
@@ -200,7 +202,9 @@ TEST(ModelToml, RefusesTensorsThatCannotBe) {
   input("datatype = \"UINT8\"\ndims = [-1, -1]\nrange = [0, 256]");
   input("datatype = \"FP32\"\ndims = [-1, -1]\nrange = [0, 1]");
   input("datatype = \"INT64\"\ndims = [-1, -1]\nsource = \"mask\"");
-  input("datatype = \"INT64\"\ndims = [-1, -1]\n[[input]]\nname = \"ids\"\ndatatype = \"INT64\"\ndims = [-1, -1]");
+  input(
+      "datatype = \"INT64\"\ndims = [-1, -1]\n[[input]]\nname = \"ids\"\ndatatype = \"INT64\"\ndims = [-1, "
+      "-1]");
 }
 
 TEST(MergeLoaded, FillsInWhatWasNotWritten) {

@@ -74,16 +74,19 @@ Status find_model_file(const fs::path& folder, ModelSpec& spec) {
   }
   for (const char* other : {"model.pt2", "model.onnx", "inference.py"}) {
     if (is_file(folder / other)) {
-      return no_model(fmt::format("{} holds {}, which no worker of this server runs; it runs model.pt (routes "
-                                  "\"trace\" and \"script\") and stubs",
-                                  folder.string(), other));
+      return no_model(
+          fmt::format("{} holds {}, which no worker of this server runs; it runs model.pt (routes "
+                      "\"trace\" and \"script\") and stubs",
+                      folder.string(), other));
     }
   }
-  return no_model(fmt::format("{} holds no model.pt, and model.toml does not say route = \"stub\"", folder.string()));
+  return no_model(
+      fmt::format("{} holds no model.pt, and model.toml does not say route = \"stub\"", folder.string()));
 }
 
 bool looks_like_a_model(const fs::path& folder) {
-  return is_file(folder / "model.toml") || is_file(folder / "model.pt") || highest_version(folder).has_value();
+  return is_file(folder / "model.toml") || is_file(folder / "model.pt") ||
+         highest_version(folder).has_value();
 }
 
 bool is_skipped(const fs::path& folder) {
@@ -111,7 +114,8 @@ Result<ModelSpec> load_model_directory(const std::string& directory) {
   TONNAGE_TRY(find_model_file(version_folder, spec));
   if (spec.route == "stub" && spec.inputs.empty()) {
     return invalid("bad_config", fmt::format("{}/model.toml: a stub has no file that could name its inputs; "
-                                             "write [[input]]", directory));
+                                             "write [[input]]",
+                                             directory));
   }
   if (spec.tokenizer && !is_file(spec.tokenizer->vocab)) {
     return invalid("bad_config", fmt::format("{}/model.toml: 'tokenizer.vocab' is {}, which is not a file",
@@ -132,7 +136,8 @@ Result<std::vector<RepositoryEntry>> scan_repository(const std::string& root) {
     entries.push_back({child.string(), load_model_directory(child.string())});
   }
   if (entries.empty()) {
-    return no_model(fmt::format("{} holds no model: expected MODEL/model.toml, MODEL/VERSION/model.pt, or both", root));
+    return no_model(
+        fmt::format("{} holds no model: expected MODEL/model.toml, MODEL/VERSION/model.pt, or both", root));
   }
   return entries;
 }

@@ -142,7 +142,8 @@ TEST_F(Fingerprint, StaysWhenTheModelIsRenamedOrItsLabelsChange) {
 TEST_F(Fingerprint, SeesOneChangedByteAnywhereInALargeFile) {
   std::string weights(3 * 1024 * 1024 + 5, 'w');
   const std::string first = *fingerprint(loaded(weights), "r");
-  for (const std::size_t at : {std::size_t{0}, std::size_t{1} << 20, std::size_t{777777}, weights.size() - 1}) {
+  for (const std::size_t at :
+       {std::size_t{0}, std::size_t{1} << 20, std::size_t{777777}, weights.size() - 1}) {
     std::string changed = weights;
     changed[at] = 'x';
     EXPECT_NE(*fingerprint(loaded(changed), "r"), first) << at;

@@ -34,8 +34,8 @@ struct TensorSpec {
   tensor::DataType type = tensor::DataType::kFp32;
   // The first dim is the row dim and −1. A further −1 is free: it is the row's length.
   std::vector<std::int64_t> dims;
-  std::optional<ValueRange> range;           // inputs of integer type
-  std::int64_t pad_value = 0;                // what padding positions hold
+  std::optional<ValueRange> range;  // inputs of integer type
+  std::int64_t pad_value = 0;       // what padding positions hold
   InputSource source = InputSource::kClient;
 
   bool has_length() const {
@@ -85,19 +85,19 @@ struct ModelSpec {
   RowsRule rows = RowsRule::kSpread;
   MeetRule meet = MeetRule::kPad;
   TooLong too_long = TooLong::kRefuse;
-  std::uint32_t max_length = 0;            // 0: no input has a free dim
+  std::uint32_t max_length = 0;  // 0: no input has a free dim
   std::uint32_t max_rows_per_request = 4096;
   BatchingOptions batching;
   Enforce enforce = Enforce::kOn;
 
-  std::optional<TokenizerSpec> tokenizer;  // then requests may carry one BYTES input `text`
-  std::vector<std::string> labels;         // SageMaker replies: label and score of the first output
+  std::optional<TokenizerSpec> tokenizer;       // then requests may carry one BYTES input `text`
+  std::vector<std::string> labels;              // SageMaker replies: label and score of the first output
   std::map<std::string, std::string> metadata;  // shown by inspect and GET /v2/models/NAME
 
   std::uint32_t workers = 1;
-  std::uint32_t threads = 0;               // 0: all cores
+  std::uint32_t threads = 0;  // 0: all cores
   bool idempotent = true;
-  Duration deadline{0};                    // 0: the port's default
+  Duration deadline{0};                        // 0: the port's default
   std::map<std::string, std::string> options;  // to the worker: [stub] table, precision, …
 
   // Length that rows of this size are padded to: multiples of pad_multiple, clipped to max_length.

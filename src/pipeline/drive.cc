@@ -121,7 +121,8 @@ void Pipeline::offer(Candidate candidate, std::uint32_t lane_number) {
   contender.lane = lane_number;
   contender.time = candidate.plan.time;
   contender.must_start_by = candidate.plan.must_start_by;
-  contender.tokens = std::min(candidate.model->idle_worker()->worker->options().threads, options_.compute_tokens);
+  contender.tokens =
+      std::min(candidate.model->idle_worker()->worker->options().threads, options_.compute_tokens);
   candidates_.push_back(candidate);
   contenders_.push_back(contender);
 }
@@ -200,9 +201,9 @@ bool Pipeline::run_group(ServedModel& model, WorkerSlot& slot, Group group, cons
   command.watchdog = model.watchdog(plan.time);
   command.inputs = std::move(inputs).value();
   slot.in_flight = std::move(batch);
-  const Status started = slot.worker->run(std::move(command), [this, &model, &slot](supervisor::RunOutcome outcome) {
-    finished(model, slot, std::move(outcome));
-  });
+  const Status started = slot.worker->run(
+      std::move(command),
+      [this, &model, &slot](supervisor::RunOutcome outcome) { finished(model, slot, std::move(outcome)); });
   if (started.is_ok()) {
     arbiter_.charge(model.lane_for(plan.length).number, plan.time);
     return true;

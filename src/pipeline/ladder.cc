@@ -12,9 +12,7 @@ std::uint32_t Ladder::last_step() const {
   return static_cast<std::uint32_t>(std::bit_width(std::max(max_rows_, 1U)));
 }
 
-std::uint32_t Ladder::max_rows() const {
-  return step_ >= last_step() ? 0 : std::max(max_rows_ >> step_, 1U);
-}
+std::uint32_t Ladder::max_rows() const { return step_ >= last_step() ? 0 : std::max(max_rows_ >> step_, 1U); }
 
 void Ladder::clean_batch() {
   ++batches_;

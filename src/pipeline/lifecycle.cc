@@ -87,7 +87,8 @@ void Pipeline::worker_changed(ServedModel& model, std::size_t number) {
       for (const lane::QueuedRow& row : group.rows) waiting.push_back(row.request);
     }
     for (const request::RequestId id : waiting) {
-      open_.fail(id, {Code::kUnavailable, "worker_broken", "the model's worker keeps dying: " + model.trouble.detail()});
+      open_.fail(id, {Code::kUnavailable, "worker_broken",
+                      "the model's worker keeps dying: " + model.trouble.detail()});
     }
   }
   if (on_model_change_) on_model_change_();
@@ -120,15 +121,17 @@ void Pipeline::begin_warm_up(ServedModel& model, supervisor::Worker& worker) {
     }
   }
   model.phase = ModelPhase::kWarmingUp;
-  model.warm_up = std::make_unique<WarmUp>(host_.loop, model.spec, worker, model.warm_ups++, [this, &model](Result<cost::CostModel> cost) {
-    // Not inside the warm-up's own call: it is destroyed here.
-    host_.loop.post([this, &model, alive = std::weak_ptr<bool>(alive_), cost = std::move(cost)]() mutable {
-      if (alive.expired()) return;
-      model.warm_up.reset();
-      warmed_up(model, std::move(cost));
-      save_profile(model);
-    });
-  });
+  model.warm_up = std::make_unique<WarmUp>(
+      host_.loop, model.spec, worker, model.warm_ups++, [this, &model](Result<cost::CostModel> cost) {
+        // Not inside the warm-up's own call: it is destroyed here.
+        host_.loop.post(
+            [this, &model, alive = std::weak_ptr<bool>(alive_), cost = std::move(cost)]() mutable {
+              if (alive.expired()) return;
+              model.warm_up.reset();
+              warmed_up(model, std::move(cost));
+              save_profile(model);
+            });
+      });
   model.warm_up->start();
 }
 

@@ -47,9 +47,11 @@ void Pipeline::finished(ServedModel& model, WorkerSlot& slot, supervisor::RunOut
 
 void Pipeline::deliver(ServedModel& model, const InFlight& batch, const supervisor::RunDone& done) {
   const std::vector<std::uint32_t> lengths = lengths_of(batch.group, open_);
-  const Status proven = batch::check_outputs(*model.spec, done.outputs, lengths.size(), Bytes(done.region.size()));
+  const Status proven =
+      batch::check_outputs(*model.spec, done.outputs, lengths.size(), Bytes(done.region.size()));
   if (!proven.is_ok()) {
-    return carry_out(model, recover(batch.group, RunFailure::kBadOutput, model.spec->idempotent), proven.detail());
+    return carry_out(model, recover(batch.group, RunFailure::kBadOutput, model.spec->idempotent),
+                     proven.detail());
   }
   BatchRecord record;
   record.rows = batch.shape.rows;
@@ -80,7 +82,8 @@ void Pipeline::deliver(ServedModel& model, const InFlight& batch, const supervis
   }
 }
 
-void Pipeline::failed(ServedModel& model, WorkerSlot& slot, InFlight batch, const supervisor::RunFailed& failure) {
+void Pipeline::failed(ServedModel& model, WorkerSlot& slot, InFlight batch,
+                      const supervisor::RunFailed& failure) {
   host_.log.warn("batch_failed", {{"model", model.spec->name},
                                   {"rows", std::uint64_t{batch.shape.rows}},
                                   {"length", std::uint64_t{batch.shape.length}},
@@ -102,7 +105,8 @@ void Pipeline::failed(ServedModel& model, WorkerSlot& slot, InFlight batch, cons
                                 {"max_rows", std::uint64_t{model.ladder.max_rows()}}});
     save_profile(model);
   }
-  std::erase_if(batch.group.rows, [this](const lane::QueuedRow& row) { return open_.find(row.request) == nullptr; });
+  std::erase_if(batch.group.rows,
+                [this](const lane::QueuedRow& row) { return open_.find(row.request) == nullptr; });
   if (batch.group.rows.empty()) return;
   Recovery recovery = recover(std::move(batch.group), failure.failure, model.spec->idempotent);
   if (recovery.forgive_death) slot.worker->forgive_last_death();

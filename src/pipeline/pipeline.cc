@@ -14,7 +14,8 @@ Pipeline::Pipeline(PipelineOptions options, Host host)
     : options_(std::move(options)),
       host_(host),
       random_(options_.seed),
-      open_(host_.loop, [this](request::RequestId id, const request::Request& request) { forget_rows(id, request); }) {
+      open_(host_.loop,
+            [this](request::RequestId id, const request::Request& request) { forget_rows(id, request); }) {
   host_.budget.on_release([this] { memory_came_back(); });
 }
 
@@ -153,7 +154,9 @@ Bytes Pipeline::largest_possible_grant(const ServedModel& model) const {
   Bytes largest;
   for (const WorkerSlot& slot : model.workers) {
     // A worker that is being replaced will have again what it had.
-    largest = std::max(largest, slot.starting_since != kNever || slot.worker->memory().base == Bytes() ? slot.grant_when_ready : slot.worker->largest_grant());
+    largest = std::max(largest, slot.starting_since != kNever || slot.worker->memory().base == Bytes()
+                                    ? slot.grant_when_ready
+                                    : slot.worker->largest_grant());
   }
   return largest + returnable;
 }

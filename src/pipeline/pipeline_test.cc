@@ -194,7 +194,9 @@ TEST(Pipeline, TheSecondStartProfilesNothing) {
 TEST(Pipeline, TwoModelsUnderOneSmallBudgetNeverStarveEachOther) {
   PipelineRig rig(mib(120));
   // Each model's large batches need most of what is left beside the two bases.
-  rig.processes.model.peak = [](const FakeBatch& batch) { return Bytes(batch.run.rows * batch.run.length) * 1024; };
+  rig.processes.model.peak = [](const FakeBatch& batch) {
+    return Bytes(batch.run.rows * batch.run.length) * 1024;
+  };
   model::ModelSpec a = sum_spec();
   model::ModelSpec b = sum_spec();
   a.name = "a";

@@ -94,7 +94,8 @@ Status verdict_status(Verdict verdict, const std::string& detail) {
       return Status(Code::kOverloaded, "memory_pressure",
                     "the machine refused memory inside the model's grant: " + detail)
           .with_retry_after(1);
-    case Verdict::kWatchdog: return internal("watchdog", "the batch ran far beyond its predicted time: " + detail);
+    case Verdict::kWatchdog:
+      return internal("watchdog", "the batch ran far beyond its predicted time: " + detail);
     case Verdict::kWorkerLost: return internal("worker_lost", "the model's worker was lost: " + detail);
   }
   return internal("model_error", detail);

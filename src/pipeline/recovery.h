@@ -25,17 +25,17 @@ inline constexpr std::uint8_t kMaxAlone = 2;
 // Rows to run together, and why they are run again.
 struct Group {
   std::vector<lane::QueuedRow> rows;
-  bool suspect = false;       // a worker died with these rows in it
+  bool suspect = false;  // a worker died with these rows in it
   std::uint8_t tries_alone = 0;
 };
 
 enum class Verdict : std::uint8_t { kModelError, kPoison, kNeverFits, kPressure, kWatchdog, kWorkerLost };
 
 struct Recovery {
-  std::vector<Group> retry;            // in the order to run
+  std::vector<Group> retry;  // in the order to run
   std::vector<lane::QueuedRow> failed;
   Verdict verdict = Verdict::kModelError;  // of `failed`
-  bool forgive_death = false;          // the death was the price of finding a poison row
+  bool forgive_death = false;              // the death was the price of finding a poison row
 };
 
 Recovery recover(Group group, supervisor::RunFailure failure, bool idempotent);

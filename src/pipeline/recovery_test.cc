@@ -48,7 +48,8 @@ Tally run_all(Group first, std::uint32_t guilty, RunFailure failure) {
     Recovery recovery = recover(std::move(group), failure, true);
     for (const auto& row : recovery.failed) tally.failed.push_back(row.row);
     if (!recovery.failed.empty()) tally.verdict = recovery.verdict;
-    for (auto it = recovery.retry.rbegin(); it != recovery.retry.rend(); ++it) todo.push_front(std::move(*it));
+    for (auto it = recovery.retry.rbegin(); it != recovery.retry.rend(); ++it)
+      todo.push_front(std::move(*it));
   }
   return tally;
 }

@@ -34,8 +34,8 @@ struct RunningStats {
   std::uint64_t retried_rows = 0;
   std::uint64_t poison_rows = 0;
   std::uint64_t deaths = 0;
-  std::uint32_t longest = 0;        // longest row seen, padded
-  double peak_error_worst = 0;      // |predicted − peak| ÷ peak
+  std::uint32_t longest = 0;    // longest row seen, padded
+  double peak_error_worst = 0;  // |predicted − peak| ÷ peak
   Bytes peak_highest;
 
   void add(const BatchRecord& batch);

@@ -23,7 +23,8 @@ ServedModel::ServedModel(model::ModelSpec loaded_spec)
       ladder(spec->batching.max_rows) {
   const model::BatchingOptions& batching = spec->batching;
   lanes.emplace_back(lane_limits(batching));
-  if (spec->max_length > batching.long_above) {
+  // Policy fifo takes rows as they come, long and short together: that is what it is compared for.
+  if (spec->max_length > batching.long_above && batching.policy != model::Policy::kFifo) {
     lanes.emplace_back(lane_limits(batching));
     lanes.back().is_long = true;
   }
@@ -77,7 +78,8 @@ Duration ServedModel::residual(TimePoint now) const {
   for (const WorkerSlot& slot : workers) {
     if (slot.worker->is_idle()) return Duration{};
     Duration left = cold_start;  // being replaced
-    if (slot.in_flight) left = std::max(Duration{}, slot.in_flight->predicted - (now - slot.in_flight->started));
+    if (slot.in_flight)
+      left = std::max(Duration{}, slot.in_flight->predicted - (now - slot.in_flight->started));
     shortest = std::min(shortest, left);
   }
   return shortest == Duration::max() ? Duration{} : shortest;
@@ -132,7 +134,8 @@ planner::Plan ServedModel::plan(LaneSlot& slot, TimePoint now) {
 
 Duration ServedModel::watchdog(Duration predicted) const {
   const Duration ten = predicted * 10;
-  return stats.batches < kSettledBatches ? std::max<Duration>(seconds(60), ten) : std::max<Duration>(seconds(5), ten);
+  return stats.batches < kSettledBatches ? std::max<Duration>(seconds(60), ten)
+                                         : std::max<Duration>(seconds(5), ten);
 }
 
 }  // namespace tonnage::pipeline

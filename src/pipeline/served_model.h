@@ -59,27 +59,27 @@ struct ServedModel {
 
   model::ModelHandle spec;
   ModelPhase phase = ModelPhase::kLoading;
-  Status trouble;                     // why it is not ready
+  Status trouble;  // why it is not ready
   std::string fingerprint;
   std::optional<cost::CostModel> cost;
   std::unique_ptr<WarmUp> warm_up;
-  std::uint64_t warm_ups = 0;         // begun
+  std::uint64_t warm_ups = 0;  // begun
   std::vector<WorkerSlot> workers;
-  std::deque<LaneSlot> lanes;         // short, and long where the model has a long class
-  std::deque<Group> retries;          // before anything that waits in a lane
+  std::deque<LaneSlot> lanes;  // short, and long where the model has a long class
+  std::deque<Group> retries;   // before anything that waits in a lane
   Ladder ladder;
   PoisonMemory poison;
   RunningStats stats;
   TimePoint ready_since = kNever;
-  Duration cold_start{};              // spawn to ready, of the last start
-  std::vector<Duration> row_work;     // per column: predicted seconds of one row in a good batch
+  Duration cold_start{};           // spawn to ready, of the last start
+  std::vector<Duration> row_work;  // per column: predicted seconds of one row in a good batch
 
   bool is_ready() const;
   // Rows are still taken while a worker is being replaced: it will be back.
   bool accepts() const;
   LaneSlot& lane_for(std::uint32_t length);
   WorkerSlot* idle_worker();
-  Bytes largest_grant() const;        // of the idle workers now
+  Bytes largest_grant() const;  // of the idle workers now
   Duration work_ahead() const;
   Duration residual(TimePoint now) const;
   Duration work_of_row(std::uint32_t length) const;

@@ -33,7 +33,8 @@ cost::CostOptions cost_options(const model::ModelSpec& spec) {
   return options;
 }
 
-WarmUp::WarmUp(Loop& loop, model::ModelHandle spec, supervisor::Worker& worker, std::uint64_t attempt, Done done)
+WarmUp::WarmUp(Loop& loop, model::ModelHandle spec, supervisor::Worker& worker, std::uint64_t attempt,
+               Done done)
     : loop_(loop),
       spec_(std::move(spec)),
       worker_(worker),
@@ -62,9 +63,8 @@ void WarmUp::step() {
   command.length = next->shape.length;
   command.grant = std::min(next->grant, worker_.largest_grant());
   command.watchdog = kWarmUpWatchdog;
-  const Status started = worker_.run(std::move(command), [this, step = *next](const auto& outcome) {
-    finished(step, outcome);
-  });
+  const Status started =
+      worker_.run(std::move(command), [this, step = *next](const auto& outcome) { finished(step, outcome); });
   if (!started.is_ok()) done_(started);
 }
 
@@ -78,7 +78,8 @@ void WarmUp::finished(const cost::ProfileStep& step, const supervisor::RunOutcom
     profiler_.refused(step, failed.needed);
     // The worker restarts, and the new one is profiled from the start.
     if (!worker_.is_idle()) {
-      return done_(Status(Code::kUnavailable, "warm_up_failed", "the worker was lost while warming up: " + failed.detail));
+      return done_(Status(Code::kUnavailable, "warm_up_failed",
+                          "the worker was lost while warming up: " + failed.detail));
     }
   }
   next_step_ = loop_.call_at(loop_.now(), [this] { this->step(); });

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/asio_loop.h"
 
+#include <algorithm>
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
-#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -45,15 +45,16 @@ struct WatchState {
 };
 
 void wait_readable(const std::shared_ptr<WatchState>& state) {
-  state->descriptor.async_wait(boost::asio::posix::stream_descriptor::wait_read, [state](const error_code& error) {
-    if (!state->live || error) return;
-    // Moved out while it runs: the callback may destroy its own Watch.
-    UniqueFunction<void()> fn = std::move(state->fn);
-    fn();
-    if (!state->live) return;
-    state->fn = std::move(fn);
-    wait_readable(state);
-  });
+  state->descriptor.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                               [state](const error_code& error) {
+                                 if (!state->live || error) return;
+                                 // Moved out while it runs: the callback may destroy its own Watch.
+                                 UniqueFunction<void()> fn = std::move(state->fn);
+                                 fn();
+                                 if (!state->live) return;
+                                 state->fn = std::move(fn);
+                                 wait_readable(state);
+                               });
 }
 
 class ArmedWatch final : public Loop::Registration {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/inspect.h"
 
-#include <boost/asio/io_context.hpp>
 #include <algorithm>
+#include <boost/asio/io_context.hpp>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -23,12 +23,14 @@ constexpr Duration kProgressEvery = milliseconds(200);
 std::vector<std::uint32_t> grid_lengths(const model::ModelSpec& spec) {
   if (!spec.has_length()) return {0};
   std::vector<std::uint32_t> lengths;
-  for (std::uint32_t length = spec.batching.pad_multiple; length < spec.max_length; length *= 2) lengths.push_back(length);
+  for (std::uint32_t length = spec.batching.pad_multiple; length < spec.max_length; length *= 2)
+    lengths.push_back(length);
   lengths.push_back(spec.max_length);
   return lengths;
 }
 
-std::uint32_t largest_rows(const cost::CostModel& cost, std::uint32_t max_rows, std::uint32_t length, Bytes room) {
+std::uint32_t largest_rows(const cost::CostModel& cost, std::uint32_t max_rows, std::uint32_t length,
+                           Bytes room) {
   std::uint32_t rows = 0;
   while (rows < max_rows && cost.grant({rows + 1, length}) <= room) ++rows;
   return rows;
@@ -47,10 +49,12 @@ Inspection describe(const pipeline::ServedModel& model, Bytes budget) {
   const Bytes room = worker.largest_grant();
   const std::uint32_t max_rows = model.spec->batching.max_rows;
   for (const std::uint32_t length : grid_lengths(*model.spec)) {
-    for (std::uint32_t rows = 1; rows <= max_rows; rows = rows == max_rows ? rows + 1 : std::min(rows * 4, max_rows)) {
+    for (std::uint32_t rows = 1; rows <= max_rows;
+         rows = rows == max_rows ? rows + 1 : std::min(rows * 4, max_rows)) {
       const cost::Shape shape{rows, length};
       const Bytes grant = model.cost->grant(shape);
-      inspection.grid.push_back({shape, model.cost->predict_peak(shape), grant, model.cost->predict_time(shape), grant <= room});
+      inspection.grid.push_back(
+          {shape, model.cost->predict_peak(shape), grant, model.cost->predict_time(shape), grant <= room});
     }
     inspection.largest.push_back({length, largest_rows(*model.cost, max_rows, length, room)});
   }

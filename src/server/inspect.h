@@ -20,10 +20,10 @@ namespace tonnage::server {
 
 struct GridPoint {
   cost::Shape shape;
-  Bytes peak;        // the fit
-  Bytes grant;       // with the margin
+  Bytes peak;   // the fit
+  Bytes grant;  // with the margin
   Duration time{};
-  bool fits = false; // into the budget, beside base and weights
+  bool fits = false;  // into the budget, beside base and weights
 };
 
 struct LargestBatch {

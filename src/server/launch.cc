@@ -37,7 +37,8 @@ std::string state_directory(const ServerOptions& options) {
 supervisor::LaunchCommand launch_command(const model::ModelSpec& spec, const std::string& directory) {
   supervisor::LaunchCommand command;
   command.program = directory + (spec.route == "stub" ? "/tonnage-worker-stub" : "/tonnage-worker-torch");
-  const std::uint32_t threads = spec.threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : spec.threads;
+  const std::uint32_t threads =
+      spec.threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : spec.threads;
   command.environment = {
       {"PATH", "/usr/bin:/bin"},
       {"LANG", "C.UTF-8"},

@@ -42,7 +42,8 @@ Result<Found> prepare(const ServerOptions& options) {
   Found found;
   TONNAGE_ASSIGN(const std::vector<memory::DetectedLimit> limits, memory::detect_limits());
   found.budget = memory::budget_from(options.memory, limits, options.headroom);
-  if (options.models.empty()) return invalid("no_models", "--models DIR is missing: a folder with models, or one model's folder");
+  if (options.models.empty())
+    return invalid("no_models", "--models DIR is missing: a folder with models, or one model's folder");
   TONNAGE_ASSIGN(found.models, model::scan_repository(options.models));
   for (model::RepositoryEntry& entry : found.models) {
     if (!entry.spec.is_ok()) continue;
@@ -75,7 +76,8 @@ class Running {
         budget_("host", found.budget),
         processes_(loop_),
         profiles_(state::StateStore::open(state_directory(options), *log_)),
-        pipeline_(pipeline_options(options, found.budget), {loop_, processes_, budget_, *log_, profiles_.get()}),
+        pipeline_(pipeline_options(options, found.budget),
+                  {loop_, processes_, budget_, *log_, profiles_.get()}),
         pool_(loop_, options.text_threads, kTextJobs),
         service_(service_options(options, found.budget), {loop_, pipeline_, pool_, budget_, metrics_}),
         signals_(io_, SIGTERM, SIGINT) {}
@@ -150,7 +152,8 @@ class Running {
   Result<std::optional<std::uint16_t>> open(const http::HttpOptions& options, std::string_view flag) {
     auto server = http::HttpServer::listen(io_, options, service_, *log_);
     if (!server.is_ok()) {
-      return Status(server.status().code(), server.status().reason(), fmt::format("{} {}: {}", flag, options.port, server.status().detail()));
+      return Status(server.status().code(), server.status().reason(),
+                    fmt::format("{} {}: {}", flag, options.port, server.status().detail()));
     }
     const std::uint16_t port = (*server)->port();
     listeners_.push_back(std::move(server).value());

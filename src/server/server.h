@@ -23,37 +23,37 @@ namespace tonnage::server {
 
 // Defaults are those of docs/config.md, where each key has its unit and reason.
 struct ServerOptions {
-  std::string models;              // --models: a repository, or one model's folder
+  std::string models;  // --models: a repository, or one model's folder
 
-  Bytes memory;                    // --memory: budget, taken literally; 0: (1 − headroom) × detected limit
-  double headroom = 0.20;          // --headroom
-  Bytes ingress;                   // --ingress: for bodies; 0: max(32 MiB, 10 % of the budget)
-  Bytes max_body = mib(64);        // --max-body
+  Bytes memory;              // --memory: budget, taken literally; 0: (1 − headroom) × detected limit
+  double headroom = 0.20;    // --headroom
+  Bytes ingress;             // --ingress: for bodies; 0: max(32 MiB, 10 % of the budget)
+  Bytes max_body = mib(64);  // --max-body
 
-  std::string host = "0.0.0.0";    // --host
-  std::optional<std::uint16_t> http_port = 8000;       // --http-port; 0: any free one; "off": none
-  std::optional<std::uint16_t> sagemaker_port;         // --sagemaker-port; 8080 where SAGEMAKER_* is set
-  std::optional<std::uint16_t> metrics_port = 8002;    // --metrics-port
-  std::string port_file;           // --port-file: JSON {"http":…,"sagemaker":…,"metrics":…,"pid":…}
-  int overload_status = 503;       // --overload-status: 503 or 429
+  std::string host = "0.0.0.0";                      // --host
+  std::optional<std::uint16_t> http_port = 8000;     // --http-port; 0: any free one; "off": none
+  std::optional<std::uint16_t> sagemaker_port;       // --sagemaker-port; 8080 where SAGEMAKER_* is set
+  std::optional<std::uint16_t> metrics_port = 8002;  // --metrics-port
+  std::string port_file;      // --port-file: JSON {"http":…,"sagemaker":…,"metrics":…,"pid":…}
+  int overload_status = 503;  // --overload-status: 503 or 429
 
   std::string state_directory;     // --state; the command line fills in the default; empty: in memory
   std::string worker_directory;    // --worker-dir: where tonnage-worker-* are; empty: beside this program
   std::string log_file;            // --log-file; empty: standard error
   std::string log_level = "info";  // --log-level: debug, info, warning, error
 
-  std::uint32_t threads = 0;       // --threads of each worker; 0: the model's, else all cores
-  std::uint32_t text_threads = 1;  // --text-threads: of the tokenizer pool
-  std::optional<model::Policy> policy;           // --policy: overrides every model's (dp, buckets, fifo)
-  bool learn = true;               // --no-learn: cost models stay as profiled or loaded
-  bool profile = true;             // --no-profile: cost models come from the state directory only
+  std::uint32_t threads = 0;            // --threads of each worker; 0: the model's, else all cores
+  std::uint32_t text_threads = 1;       // --text-threads: of the tokenizer pool
+  std::optional<model::Policy> policy;  // --policy: overrides every model's (dp, buckets, fifo)
+  bool learn = true;                    // --no-learn: cost models stay as profiled or loaded
+  bool profile = true;                  // --no-profile: cost models come from the state directory only
 
-  Duration v2_deadline = seconds(60);            // --v2-deadline
-  Duration sagemaker_deadline = seconds(55);     // --sagemaker-deadline
-  Duration drain = seconds(25);                  // --drain
-  Duration header_timeout = seconds(10);         // --header-timeout
-  Duration body_stall_timeout = seconds(30);     // --body-stall-timeout
-  Duration keep_alive_timeout = seconds(75);     // --keep-alive-timeout
+  Duration v2_deadline = seconds(60);         // --v2-deadline
+  Duration sagemaker_deadline = seconds(55);  // --sagemaker-deadline
+  Duration drain = seconds(25);               // --drain
+  Duration header_timeout = seconds(10);      // --header-timeout
+  Duration body_stall_timeout = seconds(30);  // --body-stall-timeout
+  Duration keep_alive_timeout = seconds(75);  // --keep-alive-timeout
 };
 
 // Serves until told to stop. Errors are those of start.

@@ -177,8 +177,8 @@ Result<std::unique_ptr<ProcessPort>> ChildProcessFactory::start(const LaunchComm
     return error;
   }
   return std::unique_ptr<ProcessPort>(std::make_unique<ChildProcess>(
-      loop_, memory_kills_,
-      Child{pid, std::move(pidfd), std::move(ends.first), std::move(status).value()}, std::move(events)));
+      loop_, memory_kills_, Child{pid, std::move(pidfd), std::move(ends.first), std::move(status).value()},
+      std::move(events)));
 }
 
 }  // namespace tonnage::supervisor

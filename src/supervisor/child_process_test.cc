@@ -68,16 +68,16 @@ TEST_F(ChildProcessTest, ReportsStatusAndSignal) {
 TEST_F(ChildProcessTest, HasExactlyTheEnvironmentItWasGiven) {
   const std::string script =
       R"sh([ "$(tr '\0' , < /proc/$$/environ)" = "OMP_NUM_THREADS=2,TONNAGE_WIRE_FD=3," ])sh";
-  EXPECT_EQ(0, status_of({.program = "/bin/sh",
-                          .arguments = {"-c", script},
-                          .environment = {{"OMP_NUM_THREADS", "2"}}}));
+  EXPECT_EQ(
+      0, status_of(
+             {.program = "/bin/sh", .arguments = {"-c", script}, .environment = {{"OMP_NUM_THREADS", "2"}}}));
 }
 
 TEST_F(ChildProcessTest, HasTheChannelAndNoOtherDescriptor) {
   // One that is not close-on-exec, as a careless library leaves it.
   const UniqueFd careless(::fcntl(STDERR_FILENO, F_DUPFD, 20));
-  EXPECT_EQ(0, status_of_script("[ -S /proc/$$/fd/3 ] && [ ! -e /proc/$$/fd/" + std::to_string(careless.get()) +
-                                " ] && [ ! -e /proc/$$/fd/4 ]"));
+  EXPECT_EQ(0, status_of_script("[ -S /proc/$$/fd/3 ] && [ ! -e /proc/$$/fd/" +
+                                std::to_string(careless.get()) + " ] && [ ! -e /proc/$$/fd/4 ]"));
 }
 
 TEST_F(ChildProcessTest, PrintsToStandardErrorAndReadsNothing) {
@@ -137,7 +137,8 @@ TEST_F(ChildProcessTest, RefusesAProgramThatIsNotThere) {
 TEST_F(ChildProcessTest, ExitsWith127WhenTheProgramIsNone) {
   std::string path = (std::filesystem::temp_directory_path() / "no_program.XXXXXX").string();
   const UniqueFd fd(::mkstemp(path.data()));
-  std::ofstream(path) << "\x7f" "ELF, but not really";
+  std::ofstream(path) << "\x7f"
+                         "ELF, but not really";
   std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   EXPECT_EQ(127, status_of({.program = path}));
   std::filesystem::remove(path);

@@ -53,7 +53,7 @@ struct LaunchCommand {
   std::string program{};  // a path; not searched for
   std::vector<std::string> arguments{};
   std::vector<std::pair<std::string, std::string>> environment{};  // the whole of it
-  bool idle_priority = false;                                    // SCHED_IDLE
+  bool idle_priority = false;                                      // SCHED_IDLE
 };
 
 class ProcessFactory {

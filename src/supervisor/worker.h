@@ -33,7 +33,15 @@
 
 namespace tonnage::supervisor {
 
-enum class WorkerState : std::uint8_t { kWaitingToStart, kStarting, kLoading, kReady, kBusy, kBroken, kStopped };
+enum class WorkerState : std::uint8_t {
+  kWaitingToStart,
+  kStarting,
+  kLoading,
+  kReady,
+  kBusy,
+  kBroken,
+  kStopped
+};
 
 struct RunCommand {
   std::uint32_t slot = 0;
@@ -55,7 +63,7 @@ struct RunDone {
 
 enum class RunFailure : std::uint8_t {
   kOverGrant,
-  kPressure,      // the kernel refused memory inside the grant, or killed for memory
+  kPressure,  // the kernel refused memory inside the grant, or killed for memory
   kModelError,
   kBadOutput,     // as the worker says, or its layouts lie outside the region (then it is replaced)
   kStickyDevice,  // the worker is being replaced
@@ -73,10 +81,10 @@ struct RunFailed {
 using RunOutcome = std::variant<RunDone, RunFailed>;
 
 struct WorkerOptions {
-  std::string name{};         // "reviews/1/0"
+  std::string name{};  // "reviews/1/0"
   LaunchCommand command{};
   wire::LoadDoc load{};
-  Bytes weight_file{};        // for the loading account: × load_factor until loaded
+  Bytes weight_file{};  // for the loading account: × load_factor until loaded
   double load_factor = 2.0;
   Bytes slot_bytes{};
   Bytes output_bytes{};

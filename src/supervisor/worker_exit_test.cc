@@ -127,8 +127,7 @@ INSTANTIATE_TEST_SUITE_P(
         Lie{"StaleTicket", [](auto& p) { p.say(with_ticket(p.ticket() - 1, wire::Done{})); }},
         Lie{"FutureTicket", [](auto& p) { p.say(with_ticket(p.ticket() + 1, wire::Done{})); }},
         Lie{"ErrorForAnotherTicket", [](auto& p) { p.say(with_ticket(0, wire::Error{})); }},
-        Lie{"OutputsOutsideTheRegion",
-            [](auto& p) { p.say(with_ticket(p.ticket(), outside_the_region())); }},
+        Lie{"OutputsOutsideTheRegion", [](auto& p) { p.say(with_ticket(p.ticket(), outside_the_region())); }},
         Lie{"NeedOfWhatItHas", [](auto& p) { p.say(with_ticket(p.ticket(), wire::Need{Bytes(1)})); }},
         Lie{"NeedTwice",
             [](auto& p) {
@@ -136,7 +135,10 @@ INSTANTIATE_TEST_SUITE_P(
               p.say(with_ticket(p.ticket(), wire::Need{mib(2)}));
             }},
         Lie{"LoadedAgain", [](auto& p) { p.say(with_ticket(0, wire::Loaded{})); }},
-        Lie{"FailedAfterLoaded", [](auto& p) { p.say(with_ticket(0, wire::Failed{"x", "y"})); }},
+        Lie{"FailedAfterLoaded",
+            [](auto& p) {
+              p.say(with_ticket(0, wire::Failed{"x", "y"}));
+            }},
         Lie{"TrimmedUnasked", [](auto& p) { p.say(with_ticket(0, wire::Trimmed{})); }},
         Lie{"StatsUnasked", [](auto& p) { p.say(with_ticket(0, wire::Stats{})); }},
         Lie{"AFrontsMessage", [](auto& p) { p.say(with_ticket(0, wire::Stop{})); }},

@@ -139,9 +139,10 @@ TEST_F(WorkerRun, GivesALargerOutputRegionOnce) {
   make_ready();
   const Bytes before = shared_.used();
   std::size_t copied = 0;
-  ASSERT_TRUE(worker_->run({0, 4, 8, mib(1), seconds(5), {}}, [&](RunOutcome outcome) {
-    copied = std::get<RunDone>(outcome).region.size();
-  }).is_ok());
+  ASSERT_TRUE(worker_
+                  ->run({0, 4, 8, mib(1), seconds(5), {}},
+                        [&](RunOutcome outcome) { copied = std::get<RunDone>(outcome).region.size(); })
+                  .is_ok());
   loop_.advance(milliseconds(6));
   EXPECT_EQ(1600000U, copied);
   // The old region and copy went, the new ones are charged in whole pages.

@@ -41,7 +41,8 @@ void append_value(std::string& out, const Field& field) {
 std::string time_text(WallTime now) {
   const auto whole = std::chrono::floor<std::chrono::seconds>(now);
   const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(now - whole).count();
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(std::chrono::system_clock::to_time_t(whole)), millis);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(std::chrono::system_clock::to_time_t(whole)),
+                     millis);
 }
 
 // Which warnings may be written now. Event words are few and literal, so the map stays small.
@@ -89,7 +90,8 @@ class JsonLog final : public Log {
       if (!admitted) return;
       suppressed = *admitted;
     }
-    std::string line = fmt::format(R"({{"time":"{}","level":"{}","event":)", time_text(now), level_name(level));
+    std::string line =
+        fmt::format(R"({{"time":"{}","level":"{}","event":)", time_text(now), level_name(level));
     append_json_string(line, event);
     for (const Field& field : fields) {
       line += ',';

@@ -33,9 +33,15 @@ class Log {
   virtual ~Log() = default;
   virtual void write(Level level, std::string_view event, std::initializer_list<Field> fields) = 0;
 
-  void info(std::string_view event, std::initializer_list<Field> fields) { write(Level::kInfo, event, fields); }
-  void warn(std::string_view event, std::initializer_list<Field> fields) { write(Level::kWarning, event, fields); }
-  void error(std::string_view event, std::initializer_list<Field> fields) { write(Level::kError, event, fields); }
+  void info(std::string_view event, std::initializer_list<Field> fields) {
+    write(Level::kInfo, event, fields);
+  }
+  void warn(std::string_view event, std::initializer_list<Field> fields) {
+    write(Level::kWarning, event, fields);
+  }
+  void error(std::string_view event, std::initializer_list<Field> fields) {
+    write(Level::kError, event, fields);
+  }
 };
 
 // Lines to standard error, or to a rotated file when a path is given.

@@ -34,7 +34,8 @@ class LogFile : public ::testing::Test {
 
 TEST_F(LogFile, WritesOneJsonObjectPerLine) {
   auto log = make_log(options_);
-  log->info("worker_ready", {{"worker", "a/1/0"}, {"took_ms", 12.5}, {"rows", std::uint64_t{3}}, {"ok", true}});
+  log->info("worker_ready",
+            {{"worker", "a/1/0"}, {"took_ms", 12.5}, {"rows", std::uint64_t{3}}, {"ok", true}});
   log->error("odd", {{"text", "line\nbreak \"quoted\""}});
   log.reset();
   EXPECT_EQ(read(options_.file),

@@ -12,11 +12,16 @@ constexpr std::string_view kClass = "model,version,class";
 constexpr std::string_view kWorker = "model,version,worker";
 
 constexpr auto kTable = std::to_array<MetricInfo>({
-    {kRequests, kCounter, "1", "model,version,outcome,reason", "Requests by outcome (answered, refused, failed) and reason."},
-    {kRequestSeconds, kHistogram, "seconds", kClass, "From the whole body read to the reply, answered requests.", Buckets::kSeconds},
-    {kQueueSeconds, kHistogram, "seconds", kClass, "From entering the lane to leaving it, per row.", Buckets::kSeconds},
-    {kExecutionSeconds, kHistogram, "seconds", kModel, "One batch in the worker, as the front saw it.", Buckets::kSeconds},
-    {kTokenizeSeconds, kHistogram, "seconds", kModel, "Turning the texts of one request into ids.", Buckets::kSeconds},
+    {kRequests, kCounter, "1", "model,version,outcome,reason",
+     "Requests by outcome (answered, refused, failed) and reason."},
+    {kRequestSeconds, kHistogram, "seconds", kClass,
+     "From the whole body read to the reply, answered requests.", Buckets::kSeconds},
+    {kQueueSeconds, kHistogram, "seconds", kClass, "From entering the lane to leaving it, per row.",
+     Buckets::kSeconds},
+    {kExecutionSeconds, kHistogram, "seconds", kModel, "One batch in the worker, as the front saw it.",
+     Buckets::kSeconds},
+    {kTokenizeSeconds, kHistogram, "seconds", kModel, "Turning the texts of one request into ids.",
+     Buckets::kSeconds},
     {kRetryAfterSeconds, kGauge, "seconds", kModel, "The last Retry-After told to a client."},
     {kTruncatedRows, kCounter, "1", kModel, "Rows whose text was cut at the model's length."},
     {kCancelledRows, kCounter, "1", kModel, "Rows dropped because their client left."},
@@ -25,7 +30,8 @@ constexpr auto kTable = std::to_array<MetricInfo>({
     {kBatches, kCounter, "1", kModel, "Batches executed."},
     {kRowsPerBatch, kHistogram, "1", kModel, "Rows in one batch.", Buckets::kRows},
     {kRealTokens, kCounter, "1", kModel, "Positions that belong to rows; for models without a length, rows."},
-    {kPaddedTokens, kCounter, "1", kModel, "Positions executed, padding included. Waste = 1 - real / padded."},
+    {kPaddedTokens, kCounter, "1", kModel,
+     "Positions executed, padding included. Waste = 1 - real / padded."},
     {kPredictedPeak, kGauge, "bytes", kModel, "Fitted tensor peak of the last batch, without margin."},
     {kMeasuredPeak, kGauge, "bytes", kModel, "Tensor peak that the worker measured for the last batch."},
     {kPeakError, kHistogram, "1", kModel, "|predicted - measured| / measured, per batch.", Buckets::kRatio},
@@ -36,7 +42,8 @@ constexpr auto kTable = std::to_array<MetricInfo>({
     {kPoisonRows, kCounter, "1", kModel, "Rows found guilty of a worker's death."},
     {kLaneRows, kGauge, "1", kClass, "Rows waiting."},
     {kLaneSeconds, kGauge, "seconds", kClass, "Predicted seconds of the rows waiting."},
-    {kWouldRefuse, kCounter, "1", "model,version,reason", "Requests let in by enforce = \"observe\" that would have been refused."},
+    {kWouldRefuse, kCounter, "1", "model,version,reason",
+     "Requests let in by enforce = \"observe\" that would have been refused."},
     {kAccountUsed, kGauge, "bytes", "account", "Charged to an account of the ledger now."},
     {kAccountLimit, kGauge, "bytes", "account", "Limit of an account that has its own."},
     {kAccountPeak, kGauge, "bytes", "account", "Highest charge of an account since the start."},
@@ -53,7 +60,8 @@ constexpr auto kTable = std::to_array<MetricInfo>({
     {kHttpReplies, kCounter, "1", "port,status", "Replies by HTTP status."},
     {kBuildInfo, kGauge, "1", "version", "Always 1."},
     {kNvSuccess, kCounter, "1", kModel, "Triton: number of successful inference requests."},
-    {kNvFailure, kCounter, "1", "model,version,reason", "Triton: number of failed inference requests (REJECTED, CANCELED, BACKEND, OTHER)."},
+    {kNvFailure, kCounter, "1", "model,version,reason",
+     "Triton: number of failed inference requests (REJECTED, CANCELED, BACKEND, OTHER)."},
     {kNvCount, kCounter, "1", kModel, "Triton: number of inferences (rows)."},
     {kNvExecCount, kCounter, "1", kModel, "Triton: number of model executions (batches)."},
     {kNvRequestUs, kCounter, "microseconds", kModel, "Triton: cumulative end-to-end request time."},
@@ -67,9 +75,11 @@ constexpr auto kTable = std::to_array<MetricInfo>({
     {kNvCpuMemoryUsed, kGauge, "bytes", "", "Triton: memory used by this server and its workers."},
 });
 
-constexpr auto kSecondsBounds = std::to_array<double>({0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60});
+constexpr auto kSecondsBounds = std::to_array<double>({0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01,
+                                                       0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60});
 constexpr auto kRowsBounds = std::to_array<double>({1, 2, 4, 8, 16, 32, 64, 128, 256});
-constexpr auto kRatioBounds = std::to_array<double>({0.0001, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1});
+constexpr auto kRatioBounds =
+    std::to_array<double>({0.0001, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1});
 
 }  // namespace
 

@@ -110,10 +110,13 @@ struct Registry::State {
 
   // Runs `make` on the series of (name, labels) and returns what it gives, under the lock.
   template <typename Make>
-  auto& series(std::string_view name, const Labels& labels, std::initializer_list<MetricType> allowed, Make make) {
+  auto& series(std::string_view name, const Labels& labels, std::initializer_list<MetricType> allowed,
+               Make make) {
     const MetricInfo* info = find_metric(name);
-    const bool known = info != nullptr && std::find(allowed.begin(), allowed.end(), info->type) != allowed.end();
-    if (!known) TONNAGE_BUG(fmt::format("metric '{}' is not in telemetry/metric_names.h with this type", name));
+    const bool known =
+        info != nullptr && std::find(allowed.begin(), allowed.end(), info->type) != allowed.end();
+    if (!known)
+      TONNAGE_BUG(fmt::format("metric '{}' is not in telemetry/metric_names.h with this type", name));
     auto lock = families.lock();
     Family& family = known ? lock->listed[std::string(name)] : lock->unlisted;
     const std::string key = known ? label_text(labels) : fmt::format("{}{{{}}}", name, label_text(labels));
@@ -162,10 +165,11 @@ Histogram& Registry::histogram(std::string_view name, const Labels& labels) {
 }
 
 void Registry::gauge_from(std::string_view name, const Labels& labels, std::function<double()> read) {
-  state_->series(name, labels, {MetricType::kGauge, MetricType::kCounter}, [&read](Series& s, Buckets) -> Series& {
-    s.read = std::move(read);
-    return s;
-  });
+  state_->series(name, labels, {MetricType::kGauge, MetricType::kCounter},
+                 [&read](Series& s, Buckets) -> Series& {
+                   s.read = std::move(read);
+                   return s;
+                 });
 }
 
 std::string Registry::prometheus_text() const {

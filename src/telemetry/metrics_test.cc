@@ -40,7 +40,8 @@ TEST(Metrics, NumbersAreWrittenWithoutExponents) {
   registry.gauge(metric::kAccountUsed, {{"account", "host"}}).set(68719476736.0);
   registry.gauge(metric::kTimeDrift, {}).set(0.00000125);
   const std::string text = registry.prometheus_text();
-  EXPECT_NE(text.find("tonnage_account_used_bytes{account=\"host\"} 68719476736\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("tonnage_account_used_bytes{account=\"host\"} 68719476736\n"), std::string::npos)
+      << text;
   EXPECT_NE(text.find("tonnage_time_actual_over_predicted 0.00000125\n"), std::string::npos) << text;
 }
 
@@ -49,10 +50,11 @@ TEST(Metrics, AHistogramCountsCumulativelyAndEndsWithInfinity) {
   Histogram& rows = registry.histogram(metric::kRowsPerBatch);
   for (const double v : {1.0, 2.0, 3.0, 1000.0}) rows.observe(v);
   const std::string text = registry.prometheus_text();
-  for (const char* line : {"tonnage_batch_rows_bucket{le=\"1\"} 1\n", "tonnage_batch_rows_bucket{le=\"2\"} 2\n",
-                           "tonnage_batch_rows_bucket{le=\"4\"} 3\n", "tonnage_batch_rows_bucket{le=\"256\"} 3\n",
-                           "tonnage_batch_rows_bucket{le=\"+Inf\"} 4\n", "tonnage_batch_rows_sum 1006\n",
-                           "tonnage_batch_rows_count 4\n"}) {
+  for (const char* line :
+       {"tonnage_batch_rows_bucket{le=\"1\"} 1\n", "tonnage_batch_rows_bucket{le=\"2\"} 2\n",
+        "tonnage_batch_rows_bucket{le=\"4\"} 3\n", "tonnage_batch_rows_bucket{le=\"256\"} 3\n",
+        "tonnage_batch_rows_bucket{le=\"+Inf\"} 4\n", "tonnage_batch_rows_sum 1006\n",
+        "tonnage_batch_rows_count 4\n"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << text;
   }
 }

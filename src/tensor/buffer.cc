@@ -10,8 +10,6 @@ Buffer::Buffer(std::size_t size) : size_(size) {
   data_.reset(static_cast<std::byte*>(::operator new[](size, std::align_val_t(kAlignment))));
 }
 
-void Buffer::Free::operator()(std::byte* p) const {
-  ::operator delete[](p, std::align_val_t(kAlignment));
-}
+void Buffer::Free::operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t(kAlignment)); }
 
 }  // namespace tonnage::tensor

@@ -18,8 +18,7 @@ class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(std::size_t size);  // contents undefined
-  Buffer(Buffer&& other) noexcept
-      : data_(std::move(other.data_)), size_(std::exchange(other.size_, 0)) {}
+  Buffer(Buffer&& other) noexcept : data_(std::move(other.data_)), size_(std::exchange(other.size_, 0)) {}
   Buffer& operator=(Buffer&& other) noexcept {
     data_ = std::move(other.data_);
     size_ = std::exchange(other.size_, 0);

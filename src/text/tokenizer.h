@@ -26,7 +26,8 @@ struct Tokens {
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
-  virtual Result<Tokens> encode(std::string_view utf8, std::uint32_t max_length, model::TooLong rule) const = 0;
+  virtual Result<Tokens> encode(std::string_view utf8, std::uint32_t max_length,
+                                model::TooLong rule) const = 0;
   virtual std::size_t vocabulary_size() const = 0;
 };
 

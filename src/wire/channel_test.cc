@@ -53,7 +53,8 @@ TEST(Channel, TellsTheFrontThatNothingIsThere) {
 TEST(Channel, TellsTheFrontThatThePeerDoesNotRead) {
   auto [front, worker] = make_ends();
   Status status;
-  for (int sent = 0; sent < 100'000 && status.is_ok(); ++sent) status = front.send({.ticket = 0, .body = Stat{}});
+  for (int sent = 0; sent < 100'000 && status.is_ok(); ++sent)
+    status = front.send({.ticket = 0, .body = Stat{}});
   EXPECT_EQ("would_block", status.reason());
 }
 

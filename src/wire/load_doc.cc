@@ -28,9 +28,7 @@ Json to_value(const std::vector<TensorDoc>& tensors) {
   return list;
 }
 
-std::string dump(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 Result<Json> parse_object(std::string_view text) {
   Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);

@@ -24,12 +24,12 @@ struct TensorDoc {
 struct LoadDoc {
   std::string model{};
   std::string version{};
-  std::string route{};              // script, trace, stub, …
-  std::string path{};               // model file; empty for the stub
+  std::string route{};  // script, trace, stub, …
+  std::string path{};   // model file; empty for the stub
   std::uint32_t threads = 1;
-  Bytes load_limit{};               // tensor bytes allowed while loading
-  std::vector<TensorDoc> inputs{};  // in the order of Run::inputs
-  std::vector<TensorDoc> outputs{}; // expected; empty: the worker says
+  Bytes load_limit{};                            // tensor bytes allowed while loading
+  std::vector<TensorDoc> inputs{};               // in the order of Run::inputs
+  std::vector<TensorDoc> outputs{};              // expected; empty: the worker says
   std::map<std::string, std::string> options{};  // [stub] table, precision, freeze, …
 };
 

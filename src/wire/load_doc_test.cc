@@ -73,7 +73,8 @@ TEST(LoadDoc, RefusesTensorsThatCannotBe) {
 
 TEST(LoadDoc, SurvivesAHundredThousandBrackets) {
   EXPECT_EQ("bad_load_doc", reason_of(std::string(100'000, '[')));
-  EXPECT_EQ("bad_load_doc", reason_of(R"({"inputs":)" + std::string(100'000, '[') + std::string(100'000, ']') + "}"));
+  EXPECT_EQ("bad_load_doc",
+            reason_of(R"({"inputs":)" + std::string(100'000, '[') + std::string(100'000, ']') + "}"));
 }
 
 TEST(LoadDoc, ReplacesTextThatIsNotUtf8) {

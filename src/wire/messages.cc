@@ -22,9 +22,7 @@ class Writer {
   void number(T value) {
     bytes(std::as_bytes(std::span(&value, 1)));
   }
-  void zeros(std::size_t count) {
-    std::memset(take(count), 0, count);
-  }
+  void zeros(std::size_t count) { std::memset(take(count), 0, count); }
   void size63(std::uint64_t value) { number(value); }
   void amount(Bytes value) { number(value.count()); }
   void duration(Duration value) { number(std::int64_t{value.count()}); }
@@ -68,13 +66,14 @@ class Writer {
 };
 
 constexpr std::array<std::string_view, std::variant_size_v<Body>> kNames = {
-    "hello",  "load",    "loaded", "failed", "run",     "done", "need", "region",
+    "hello",   "load",  "loaded", "failed",  "run",  "done",  "need", "region",
     "discard", "error", "trim",   "trimmed", "stat", "stats", "stop"};
 
 }  // namespace
 
 std::size_t encode_into(const Message& message, std::span<std::byte, kMaxMessageBytes> out) {
-  detail::Header header{.type = static_cast<std::uint16_t>(message.body.index() + 1), .ticket = message.ticket};
+  detail::Header header{.type = static_cast<std::uint16_t>(message.body.index() + 1),
+                        .ticket = message.ticket};
   Writer writer(out);
   detail::layout(writer, std::as_const(header));
   std::visit([&](const auto& body) { detail::layout(writer, body); }, message.body);

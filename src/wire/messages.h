@@ -54,8 +54,8 @@ struct Load {
 };
 // worker → front. fds: [0] sealed memfd with the LoadedDoc as JSON.
 struct Loaded {
-  Bytes weights{};   // as counted by the worker's allocator; zero where it does not see them
-  Bytes live{};      // live tensor bytes when ready: the baseline of retention
+  Bytes weights{};  // as counted by the worker's allocator; zero where it does not see them
+  Bytes live{};     // live tensor bytes when ready: the baseline of retention
 };
 struct Failed {
   std::string reason{};  // stable word: bad_model_file, missing_weights, over_grant, …
@@ -66,7 +66,7 @@ struct Run {
   std::uint32_t slot = 0;
   std::uint32_t rows = 0;
   std::uint32_t length = 0;  // padded length; 0 where the model has no free dim
-  Bytes grant{};               // tensor bytes that the batch may hold at its peak, above live
+  Bytes grant{};             // tensor bytes that the batch may hold at its peak, above live
   std::vector<TensorLayout> inputs{};
 };
 // worker → front. Output i is output i of the LoadedDoc, in the output region.
@@ -116,8 +116,8 @@ struct Stats {
 };
 struct Stop {};
 
-using Body = std::variant<Hello, Load, Loaded, Failed, Run, Done, Need, Region, Discard, Error, Trim, Trimmed, Stat,
-                          Stats, Stop>;
+using Body = std::variant<Hello, Load, Loaded, Failed, Run, Done, Need, Region, Discard, Error, Trim, Trimmed,
+                          Stat, Stats, Stop>;
 // The numbers in the header are the index in Body plus one.
 
 struct Message {

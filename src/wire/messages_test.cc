@@ -65,10 +65,10 @@ TEST(Messages, LieWhereTheDocumentSays) {
   EXPECT_EQ(3U, number(28, std::uint32_t{}));
   EXPECT_EQ(2U * 1024 * 1024, number(40, std::uint64_t{}));
   EXPECT_EQ(2U, number(48, std::uint32_t{}));
-  EXPECT_EQ(9, number(56, std::uint8_t{}));    // INT64
-  EXPECT_EQ(2, number(57, std::uint8_t{}));    // rank
+  EXPECT_EQ(9, number(56, std::uint8_t{}));      // INT64
+  EXPECT_EQ(2, number(57, std::uint8_t{}));      // rank
   EXPECT_EQ(120U, number(72, std::uint64_t{}));  // bytes
-  EXPECT_EQ(5, number(88, std::int64_t{}));    // second dim
+  EXPECT_EQ(5, number(88, std::int64_t{}));      // second dim
   EXPECT_EQ(56U + 2 * 88, bytes.size());
 }
 
@@ -90,16 +90,15 @@ TEST(Messages, WithFalseTensorsAreRefused) {
   const auto bytes = encode({.ticket = 1, .body = example_run()});
   ASSERT_EQ("ok", reason_of(bytes));
   constexpr std::size_t kTensor = 56;
-  EXPECT_EQ("bad_message", reason_of(with<std::uint32_t>(bytes, 48, 17)));         // count
-  EXPECT_EQ("bad_message", reason_of(with<std::uint32_t>(bytes, 48, 1)));          // bytes left over
-  EXPECT_EQ("bad_message", reason_of(with<std::uint8_t>(bytes, kTensor, 0)));      // datatype
+  EXPECT_EQ("bad_message", reason_of(with<std::uint32_t>(bytes, 48, 17)));     // count
+  EXPECT_EQ("bad_message", reason_of(with<std::uint32_t>(bytes, 48, 1)));      // bytes left over
+  EXPECT_EQ("bad_message", reason_of(with<std::uint8_t>(bytes, kTensor, 0)));  // datatype
   EXPECT_EQ("bad_message", reason_of(with<std::uint8_t>(bytes, kTensor, 15)));
   EXPECT_EQ("bad_message", reason_of(with<std::uint8_t>(bytes, kTensor + 1, 9)));  // rank
   EXPECT_EQ("bad_message", reason_of(with<std::uint8_t>(bytes, kTensor + 1, 1)));  // a dim left over
   EXPECT_EQ("bad_message", reason_of(with<std::uint64_t>(bytes, kTensor + 8, 1ULL << 63U)));
   EXPECT_EQ("bad_message", reason_of(with<std::int64_t>(bytes, kTensor + 24, -1)));
-  EXPECT_EQ("bad_message",
-            reason_of(with(bytes, kTensor + 24, std::numeric_limits<std::int64_t>::max())));
+  EXPECT_EQ("bad_message", reason_of(with(bytes, kTensor + 24, std::numeric_limits<std::int64_t>::max())));
 }
 
 TEST(Messages, WithAnUnknownErrorKindOrNegativeTimeAreRefused) {

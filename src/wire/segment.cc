@@ -74,7 +74,8 @@ Status write_exactly(int fd, ByteView bytes) {
 
 Result<Segment> Segment::create(std::string_view name, Bytes size) {
   if (size == Bytes() || size.count() > std::numeric_limits<std::int64_t>::max()) {
-    return invalid("bad_segment", fmt::format("a segment of {} bytes; 1 to 2^63-1 are allowed", size.count()));
+    return invalid("bad_segment",
+                   fmt::format("a segment of {} bytes; 1 to 2^63-1 are allowed", size.count()));
   }
   const auto length = static_cast<off_t>(size.count());
   TONNAGE_ASSIGN(UniqueFd fd, make_memfd(name));
@@ -147,7 +148,8 @@ Result<UniqueFd> sealed_text(std::string_view name, std::string_view text) {
 Result<std::string> read_sealed_text(int fd, Bytes limit) {
   TONNAGE_ASSIGN(const Bytes size, sealed_size(fd, kTextSeals));
   if (size > limit) {
-    return invalid("bad_segment", fmt::format("a text of {} bytes; at most {} are read", size.count(), limit.count()));
+    return invalid("bad_segment",
+                   fmt::format("a text of {} bytes; at most {} are read", size.count(), limit.count()));
   }
   std::string text(size.size(), '\0');
   TONNAGE_TRY(read_exactly(fd, 0, std::as_writable_bytes(std::span(text))));

@@ -58,7 +58,8 @@ TEST(Segment, RefusesMemoryThatCouldShrink) {
 
 TEST(Segment, RefusesWhatIsSmallerThanSaidOrNoMemoryAtAll) {
   const auto small = Segment::create("test", kib(4));
-  EXPECT_EQ("bad_segment", Segment::open(duplicate(small->fd()), kib(8), Access::kReadOnly).status().reason());
+  EXPECT_EQ("bad_segment",
+            Segment::open(duplicate(small->fd()), kib(8), Access::kReadOnly).status().reason());
   std::array<int, 2> pipe{};
   ASSERT_EQ(0, ::pipe2(pipe.data(), O_CLOEXEC));
   const UniqueFd writer(pipe[1]);
@@ -105,7 +106,8 @@ TEST(Segment, LendsADescriptorThatCannotWrite) {
   auto fd = segment->read_only_fd();
   ASSERT_TRUE(fd.is_ok());
   EXPECT_EQ(-1, ::write(fd->get(), "x", 1));
-  EXPECT_EQ("shared_memory", Segment::open(duplicate(fd->get()), kib(4), Access::kReadWrite).status().reason());
+  EXPECT_EQ("shared_memory",
+            Segment::open(duplicate(fd->get()), kib(4), Access::kReadWrite).status().reason());
   EXPECT_TRUE(Segment::open(std::move(*fd), kib(4), Access::kReadOnly).is_ok());
 }
 

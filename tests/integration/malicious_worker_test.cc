@@ -77,8 +77,8 @@ INSTANTIATE_TEST_SUITE_P(
                     std::pair("empty_message", "peer_closed"), std::pair("huge_dims", "bad_message"),
                     std::pair("negative_dims", "bad_message"), std::pair("too_many_fds", "bad_message"),
                     std::pair("close_in_message", "bad_message"), std::pair("leave_quietly", "peer_closed"),
-                    std::pair("wrong_type", "loaded"),
-                    std::pair("need_too_much", "need"), std::pair("answer_unasked", "done")),
+                    std::pair("wrong_type", "loaded"), std::pair("need_too_much", "need"),
+                    std::pair("answer_unasked", "done")),
     [](const auto& chosen) { return chosen.param.first; });
 
 class MaliciousMemory : public Malicious {};

@@ -48,8 +48,8 @@ class Stub {
       : front_(front),
         name_(name),
         worker_(options(name, std::move(table)),
-                {front.loop, front.processes, front.budget.root().child(name), front.budget.root().child("shared"),
-                 *front.log},
+                {front.loop, front.processes, front.budget.root().child(name),
+                 front.budget.root().child("shared"), *front.log},
                 [] {}) {
     worker_.start();
   }
@@ -215,7 +215,8 @@ TEST_P(Malicious, NeverKillsBlocksOrMisleadsTheFront) {
   EXPECT_EQ(1, liar.answers());
   if (liar.is_done()) {
     for (const auto& output : liar.done().outputs) {
-      EXPECT_LE(output.offset + output.bytes, liar.region().size()) << "promised to lie inside what was copied";
+      EXPECT_LE(output.offset + output.bytes, liar.region().size())
+          << "promised to lie inside what was copied";
     }
   }
   // Replaced or forgiven: it is idle again, and everything it may still say costs nobody else.
@@ -230,8 +231,8 @@ INSTANTIATE_TEST_SUITE_P(Modes, Malicious,
                          testing::Values("shrink", "grow", "punch_holes", "racing_lengths", "answer_twice",
                                          "wrong_ticket", "wrong_type", "outside_region", "wrapping_offset",
                                          "huge_dims", "negative_dims", "more_rows", "half_message",
-                                         "close_in_message", "leave_quietly", "garbage", "empty_message", "flood",
-                                         "send_fds", "too_many_fds", "never_answer", "need_too_much",
+                                         "close_in_message", "leave_quietly", "garbage", "empty_message",
+                                         "flood", "send_fds", "too_many_fds", "never_answer", "need_too_much",
                                          "need_for_ever"),
                          [](const auto& instance) { return std::string(instance.param); });
 

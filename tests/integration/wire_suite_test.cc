@@ -80,17 +80,19 @@ class WireSuite : public testing::TestWithParam<Kind> {
             .rows = static_cast<std::uint32_t>(rows),
             .length = static_cast<std::uint32_t>(length),
             .grant = mib(1),
-            .inputs = {{DataType::kFp32, shape_of({rows, length}), 0, static_cast<std::uint64_t>(rows * length * 4)}}};
+            .inputs = {{DataType::kFp32, shape_of({rows, length}), 0,
+                        static_cast<std::uint64_t>(rows * length * 4)}}};
   }
   // A run of masked_mean: one row of two values at 0, its mask at 64.
   wire::Run mean_run(float first) {
     put<float>(0, 0, {first, 4});
     put<std::int64_t>(0, 64, {1, 1});
-    return {.slot = 0,
-            .rows = 1,
-            .length = 2,
-            .grant = mib(1),
-            .inputs = {{DataType::kFp32, shape_of({1, 2}), 0, 8}, {DataType::kInt64, shape_of({1, 2}), 64, 16}}};
+    return {
+        .slot = 0,
+        .rows = 1,
+        .length = 2,
+        .grant = mib(1),
+        .inputs = {{DataType::kFp32, shape_of({1, 2}), 0, 8}, {DataType::kInt64, shape_of({1, 2}), 64, 16}}};
   }
   std::vector<float> floats(const wire::Segment& region, const wire::TensorLayout& at) {
     std::vector<float> values(at.bytes / sizeof(float));
@@ -136,11 +138,12 @@ TEST_P(WireSuite, ComputesAMeanUnderAMask) {
   open({{"model", "masked_mean"}});
   put<float>(1, 0, {2, 4, 100, 7, 7, 7});
   put<std::int64_t>(1, 64, {1, 1, 0, 0, 0, 0});
-  send(wire::Run{.slot = 1,
-                 .rows = 2,
-                 .length = 3,
-                 .grant = mib(1),
-                 .inputs = {{DataType::kFp32, shape_of({2, 3}), 0, 24}, {DataType::kInt64, shape_of({2, 3}), 64, 48}}});
+  send(wire::Run{
+      .slot = 1,
+      .rows = 2,
+      .length = 3,
+      .grant = mib(1),
+      .inputs = {{DataType::kFp32, shape_of({2, 3}), 0, 24}, {DataType::kInt64, shape_of({2, 3}), 64, 48}}});
   const auto means = floats(next_is<wire::Done>());
   ASSERT_EQ(2U, means.size());
   EXPECT_EQ(3.0F, means[0]);
@@ -258,7 +261,8 @@ TEST_P(WireSuite, RefusesAHeaderOfAnotherVersion) {
   start();
   auto bytes = wire::encode({.ticket = 0, .body = wire::Hello{}});
   bytes[4] = std::byte{99};
-  ASSERT_EQ(static_cast<ssize_t>(bytes.size()), ::send(worker_->channel().fd(), bytes.data(), bytes.size(), 0));
+  ASSERT_EQ(static_cast<ssize_t>(bytes.size()),
+            ::send(worker_->channel().fd(), bytes.data(), bytes.size(), 0));
   EXPECT_EQ("wrong_version", next_is<wire::Failed>().reason);
   EXPECT_EQ(2, worker_->exit_status());
 }
@@ -298,7 +302,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Kind{"Python",
                          [] {
                            return std::vector<std::string>{
-                               "/usr/bin/python3", "-I", testkit::source_file("tests/integration/wire_worker.py")};
+                               "/usr/bin/python3", "-I",
+                               testkit::source_file("tests/integration/wire_worker.py")};
                          }}),
     [](const auto& chosen) { return std::string(chosen.param.name); });
 

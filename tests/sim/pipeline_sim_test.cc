@@ -58,11 +58,14 @@ Tally simulate(PipelineRig& rig, std::uint64_t rows, std::uint64_t seed) {
     request.inputs.emplace_back(std::move(ids));
     request.arrived = arrival.at;
     request.deadline = arrival.at + seconds(60);
-    request.completion = Completion<request::Answer>([&tally, &rig, at = arrival.at](Result<request::Answer> answer) {
-      const Status status = answer.status();
-      tally.longest_wait = std::max(tally.longest_wait, rig.loop.now() - at);
-      (status.is_ok() ? tally.answered : status.code() == Code::kInternal ? tally.failed : tally.refused) += 1;
-    });
+    request.completion =
+        Completion<request::Answer>([&tally, &rig, at = arrival.at](Result<request::Answer> answer) {
+          const Status status = answer.status();
+          tally.longest_wait = std::max(tally.longest_wait, rig.loop.now() - at);
+          (status.is_ok()                     ? tally.answered
+           : status.code() == Code::kInternal ? tally.failed
+                                              : tally.refused) += 1;
+        });
     rig.pipe->submit(std::move(request));
   }
   rig.loop.advance(seconds(120));
@@ -74,7 +77,9 @@ PipelineRig& prepare(PipelineRig& rig) {
   rig.processes.model.with_data = false;
   rig.processes.model.outputs = testkit::blank_outputs(1);
   rig.processes.model.time = [](const FakeBatch& batch) { return from_seconds(true_seconds(batch)); };
-  rig.processes.model.peak = [](const FakeBatch& batch) { return Bytes(batch.run.rows * batch.run.length) * 2048; };
+  rig.processes.model.peak = [](const FakeBatch& batch) {
+    return Bytes(batch.run.rows * batch.run.length) * 2048;
+  };
   rig.serve(testkit::sum_spec(1024));
   return rig;
 }

@@ -22,10 +22,10 @@ inline wire::Run example_run() {
 
 inline std::vector<wire::Message> example_messages() {
   const wire::Done done{.peak = kib(3),
-                  .live = kib(1),
-                  .resident = mib(9),
-                  .execution = microseconds(17),
-                  .outputs = {{tensor::DataType::kFp32, shape_of({3, 2}), 64, 24}}};
+                        .live = kib(1),
+                        .resident = mib(9),
+                        .execution = microseconds(17),
+                        .outputs = {{tensor::DataType::kFp32, shape_of({3, 2}), 64, 24}}};
   std::vector<wire::Message> all;
   std::uint64_t ticket = 0;
   const auto add = [&](wire::Body body) { all.push_back({.ticket = ticket++, .body = std::move(body)}); };
@@ -38,7 +38,11 @@ inline std::vector<wire::Message> example_messages() {
   add(wire::Need{.output_bytes = kib(70)});
   add(wire::Region{.output_bytes = 70 * 1024});
   add(wire::Discard{});
-  add(wire::Error{.kind = wire::ErrorKind::kOverGrant, .peak = kib(5), .live = kib(2), .needed = kib(9), .text = "refused"});
+  add(wire::Error{.kind = wire::ErrorKind::kOverGrant,
+                  .peak = kib(5),
+                  .live = kib(2),
+                  .needed = kib(9),
+                  .text = "refused"});
   add(wire::Trim{});
   add(wire::Trimmed{.live = kib(1), .resident = mib(3)});
   add(wire::Stat{});

@@ -75,7 +75,8 @@ Status FakeProcess::send(const wire::Message& message, std::span<const int> fds)
       say({0, wire::Trimmed{factory_.model.weights, reading().value().anonymous}});
     });
   }
-  if (std::holds_alternative<wire::Stop>(message.body) && ticket_ == 0) exit_later({ExitReason::Kind::kStatus, 0});
+  if (std::holds_alternative<wire::Stop>(message.body) && ticket_ == 0)
+    exit_later({ExitReason::Kind::kStatus, 0});
   return Status::ok();
 }
 
@@ -119,7 +120,8 @@ void FakeProcess::on_load(const wire::Load& load, std::span<const int> fds) {
   region_bytes_ = Bytes(load.output_bytes);
   if (factory_.model.with_data) {
     for (std::uint32_t i = 0; i < wire::kInputSlots; ++i) {
-      slots_[i] = wire::Segment::open(duplicate(fds[1 + i]), Bytes(load.slot_bytes), wire::Access::kReadOnly).value();
+      slots_[i] =
+          wire::Segment::open(duplicate(fds[1 + i]), Bytes(load.slot_bytes), wire::Access::kReadOnly).value();
     }
     output_ = wire::Segment::open(duplicate(fds.back()), region_bytes_, wire::Access::kReadWrite).value();
   }

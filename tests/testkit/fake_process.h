@@ -47,8 +47,8 @@ struct FakeModel {
 
   Bytes base = mib(20);
   Bytes weights = mib(10);
-  Bytes overhead = mib(1);   // resident above the tensor peak
-  Bytes retained = kib(64);  // resident above ready after trim
+  Bytes overhead = mib(1);     // resident above the tensor peak
+  Bytes retained = kib(64);    // resident above ready after trim
   bool frees_at_once = false;  // `retained` already after every batch
 
   std::function<Duration(const FakeBatch&)> time = [](const FakeBatch&) { return milliseconds(5); };

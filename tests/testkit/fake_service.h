@@ -52,7 +52,8 @@ class FakeService final : public api::Service {
   }
   std::string server_metadata() const override { return R"({"name":"tonnage"})"; }
   Result<std::string> model_metadata(std::string_view model, std::string_view version) const override {
-    if (model != "known" && model != "a/b c") return Status(Code::kNotFound, "unknown_model", "no such model");
+    if (model != "known" && model != "a/b c")
+      return Status(Code::kNotFound, "unknown_model", "no such model");
     return R"({"name":")" + std::string(model) + R"(","version":")" + std::string(version) + "\"}";
   }
   std::vector<std::string> model_names() const override { return {"known", "loading"}; }

@@ -18,7 +18,8 @@ namespace tonnage::testkit {
 
 class LoopbackClient {
  public:
-  LoopbackClient(boost::asio::io_context& io, std::uint16_t port) : io_(io), state_(std::make_shared<State>(io)) {
+  LoopbackClient(boost::asio::io_context& io, std::uint16_t port)
+      : io_(io), state_(std::make_shared<State>(io)) {
     state_->socket.connect({boost::asio::ip::make_address("127.0.0.1"), port});
     read(state_);
   }

@@ -77,7 +77,8 @@ struct PipelineRig {
   const pipeline::ServedModel& model(std::string_view name = "sum") const { return *pipe->find(name); }
 
   request::RequestId submit(std::shared_ptr<Outcome> outcome, const Ask& ask) {
-    request::Request request = pipeline::synthetic_request(pipe->find(ask.model)->spec, ask.rows, ask.length, 1);
+    request::Request request =
+        pipeline::synthetic_request(pipe->find(ask.model)->spec, ask.rows, ask.length, 1);
     auto ids = as_elements<std::int64_t>(request.inputs[0]->data.mutable_view());
     for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = i % ask.length == 0 ? ask.first_id : 1;
     request.arrived = loop.now();

@@ -29,10 +29,11 @@ class WorkerTest : public testing::Test {
     if (options.slot_bytes == Bytes()) options.slot_bytes = kib(64);
     if (options.output_bytes == Bytes()) options.output_bytes = kib(64);
     worker_.reset();
-    worker_.emplace(std::move(options), supervisor::Worker::Host{loop_, factory_, account_, shared_, *log_}, [this] {
-      ++changes_;
-      if (on_change_) on_change_();
-    });
+    worker_.emplace(std::move(options), supervisor::Worker::Host{loop_, factory_, account_, shared_, *log_},
+                    [this] {
+                      ++changes_;
+                      if (on_change_) on_change_();
+                    });
   }
   void make_ready() {
     worker_->start();

@@ -67,7 +67,8 @@ class WorkerProcess {
     posix_spawn_file_actions_t actions{};
     ::posix_spawn_file_actions_init(&actions);
     ::posix_spawn_file_actions_adddup2(&actions, ends.second.get(), 3);
-    const int error = ::posix_spawnp(&pid_, arguments[0], &actions, nullptr, arguments.data(), environment.data());
+    const int error =
+        ::posix_spawnp(&pid_, arguments[0], &actions, nullptr, arguments.data(), environment.data());
     ::posix_spawn_file_actions_destroy(&actions);
     TONNAGE_CHECK(error == 0, "the worker program could not be started");
   }

@@ -29,7 +29,8 @@ bool is_list_of_strings(ByteView data, std::uint64_t elements) {
 }
 
 bool has_bytes_of_shape(const Tensor& tensor) {
-  if (tensor.type == tensor::DataType::kBytes) return is_list_of_strings(tensor.data, tensor.shape.elements());
+  if (tensor.type == tensor::DataType::kBytes)
+    return is_list_of_strings(tensor.data, tensor.shape.elements());
   return Bytes(tensor.data.size()) == tensor.shape.bytes_of(tensor.type);
 }
 
@@ -49,7 +50,8 @@ std::string describe(const wire::TensorDoc& spec) {
 Status check_tensors(std::string_view which, std::span<const Tensor> tensors, std::uint32_t rows,
                      std::span<const wire::TensorDoc> specs) {
   if (!specs.empty() && tensors.size() != specs.size()) {
-    return invalid("bad_tensor", fmt::format("{} {}s where the model has {}", tensors.size(), which, specs.size()));
+    return invalid("bad_tensor",
+                   fmt::format("{} {}s where the model has {}", tensors.size(), which, specs.size()));
   }
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& tensor = tensors[i];
@@ -74,7 +76,8 @@ Status find_inputs(const wire::Run& run, ByteView slot, std::span<const wire::Te
     const wire::TensorLayout& at = run.inputs[i];
     if (at.offset % tensor::kAlignment != 0) return bad("input", i, "its offset is not a multiple of 64");
     if (!fits_inside(at.offset, at.bytes, slot.size())) {
-      return bad("input", i, fmt::format("{} bytes at {} lie outside a slot of {}", at.bytes, at.offset, slot.size()));
+      return bad("input", i,
+                 fmt::format("{} bytes at {} lie outside a slot of {}", at.bytes, at.offset, slot.size()));
     }
     into.push_back({at.type, at.shape, slot.subspan(at.offset, at.bytes)});
   }
@@ -84,7 +87,8 @@ Status find_inputs(const wire::Run& run, ByteView slot, std::span<const wire::Te
 Status check_outputs(std::span<const Tensor> outputs, std::uint32_t rows,
                      std::span<const wire::TensorDoc> specs) {
   if (outputs.size() > wire::kMaxTensors) {
-    return invalid("bad_tensor", fmt::format("{} outputs; at most {} fit a message", outputs.size(), wire::kMaxTensors));
+    return invalid("bad_tensor",
+                   fmt::format("{} outputs; at most {} fit a message", outputs.size(), wire::kMaxTensors));
   }
   return check_tensors("output", outputs, rows, specs);
 }

@@ -35,7 +35,8 @@ TEST(FindInputs, GivesTheBytesOfTheSlot) {
   Slot slot;
   slot.bytes[64] = std::byte{7};
   std::vector<Tensor> found;
-  ASSERT_TRUE(find_inputs(run_with({DataType::kInt64, shape_of({2, 4}), 64, 64}), slot.bytes, kIds, found).is_ok());
+  ASSERT_TRUE(
+      find_inputs(run_with({DataType::kInt64, shape_of({2, 4}), 64, 64}), slot.bytes, kIds, found).is_ok());
   EXPECT_EQ(slot.bytes.data() + 64, found.at(0).data.data());
   EXPECT_EQ(64U, found.at(0).data.size());
 }
@@ -44,13 +45,15 @@ TEST(FindInputs, RefusesWhatLiesOutsideTheSlot) {
   EXPECT_TRUE(check(run_with({DataType::kInt64, shape_of({2, 4}), 192, 64})).is_ok());
   EXPECT_EQ("bad_tensor", check(run_with({DataType::kInt64, shape_of({2, 8}), 192, 128})).reason());
   EXPECT_EQ("bad_tensor", check(run_with({DataType::kInt64, shape_of({2, 4}), 256, 64})).reason());
-  EXPECT_EQ("bad_tensor", check(run_with({DataType::kInt64, shape_of({2, 4}), (1ULL << 63U) - 64, 64})).reason());
+  EXPECT_EQ("bad_tensor",
+            check(run_with({DataType::kInt64, shape_of({2, 4}), (1ULL << 63U) - 64, 64})).reason());
 }
 
 TEST(FindInputs, RefusesBytesThatAreNotThoseOfTheShape) {
   EXPECT_EQ("bad_tensor", check(run_with({DataType::kInt64, shape_of({2, 4}), 0, 63})).reason());
   EXPECT_EQ("bad_tensor", check(run_with({DataType::kInt64, shape_of({2, 5}), 0, 64})).reason());
-  EXPECT_EQ("bad_tensor", check(run_with({DataType::kInt64, shape_of({2, 4}), 32, 64})).reason());  // alignment
+  EXPECT_EQ("bad_tensor",
+            check(run_with({DataType::kInt64, shape_of({2, 4}), 32, 64})).reason());  // alignment
 }
 
 TEST(FindInputs, RefusesWhatDoesNotFitTheModel) {
@@ -58,7 +61,8 @@ TEST(FindInputs, RefusesWhatDoesNotFitTheModel) {
   EXPECT_EQ("bad_tensor", check(run_with({DataType::kInt64, shape_of({2, 4, 1}), 0, 64}), kIds).reason());
   EXPECT_EQ("bad_tensor", check(run_with({DataType::kInt64, shape_of({2, 4}), 0, 64}), kFixed).reason());
   EXPECT_EQ("bad_tensor", check(run_with({DataType::kInt64, shape_of({2, 4}), 0, 64}, 3), kIds).reason());
-  EXPECT_EQ("bad_tensor", check({.slot = 0, .rows = 1, .length = 0, .grant = {}, .inputs = {}}, kIds).reason());
+  EXPECT_EQ("bad_tensor",
+            check({.slot = 0, .rows = 1, .length = 0, .grant = {}, .inputs = {}}, kIds).reason());
 }
 
 TEST(FindInputs, RefusesARunWithoutRows) {
@@ -79,9 +83,10 @@ TEST(CheckOutputs, CountsTheStringsOfABytesTensor) {
 
 TEST(PlaceOutputs, AlignsEachAndCountsAll) {
   const Slot data;
-  const std::array<Tensor, 3> outputs = {{{DataType::kUint8, shape_of({1, 5}), ByteView(data.bytes).first(5)},
-                                          {DataType::kFp32, shape_of({1, 0}), {}},
-                                          {DataType::kUint8, shape_of({1, 65}), ByteView(data.bytes).first(65)}}};
+  const std::array<Tensor, 3> outputs = {
+      {{DataType::kUint8, shape_of({1, 5}), ByteView(data.bytes).first(5)},
+       {DataType::kFp32, shape_of({1, 0}), {}},
+       {DataType::kUint8, shape_of({1, 65}), ByteView(data.bytes).first(65)}}};
   std::vector<wire::TensorLayout> at;
   EXPECT_EQ(Bytes(129), place_outputs(outputs, at));
   EXPECT_EQ(0U, at.at(0).offset);

@@ -31,8 +31,8 @@ Status greet(wire::Channel& channel) {
   const auto* hello = std::get_if<wire::Hello>(&packet.message.body);
   if (hello == nullptr) return unexpected(packet.message.body, "hello");
   if (hello->version != wire::kVersion) {
-    return invalid("wrong_version",
-                   fmt::format("the front speaks version {}, this worker {}", hello->version, wire::kVersion));
+    return invalid("wrong_version", fmt::format("the front speaks version {}, this worker {}", hello->version,
+                                                wire::kVersion));
   }
   return Status::ok();
 }
@@ -53,7 +53,8 @@ Status open_segments(const wire::Load& load, std::vector<UniqueFd>& fds, Opening
 }  // namespace
 
 Status unexpected(const wire::Body& body, std::string_view awaited) {
-  return invalid("bad_message", fmt::format("{} came where {} was awaited", wire::message_name(body), awaited));
+  return invalid("bad_message",
+                 fmt::format("{} came where {} was awaited", wire::message_name(body), awaited));
 }
 
 std::optional<wire::Channel> channel_from_environment() {

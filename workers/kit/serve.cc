@@ -77,14 +77,16 @@ Result<Loaded> Session::load_runtime() {
   try {
     return runtime_.load(opening_.doc);
   } catch (const std::bad_alloc&) {
-    return Status(Code::kUnavailable, "out_of_memory", "the kernel refused memory while the model was loading");
+    return Status(Code::kUnavailable, "out_of_memory",
+                  "the kernel refused memory while the model was loading");
   } catch (const std::exception& error) {
     return internal("load_failed", error.what());
   }
 }
 
 Status Session::answer(const wire::Message& message) {
-  if (const auto* run_message = std::get_if<wire::Run>(&message.body)) return run(message.ticket, *run_message);
+  if (const auto* run_message = std::get_if<wire::Run>(&message.body))
+    return run(message.ticket, *run_message);
   if (std::holds_alternative<wire::Stat>(message.body)) {
     return reply(0, wire::Stats{.live = runtime_.live(), .resident = resident_.read(), .batches = batches_});
   }
@@ -98,7 +100,8 @@ Status Session::answer(const wire::Message& message) {
 
 Status Session::run(std::uint64_t ticket, const wire::Run& run) {
   if (run.slot >= opening_.slots.size()) {
-    return fail_run(ticket, {.kind = wire::ErrorKind::kBadRequest, .text = fmt::format("no slot {}", run.slot)});
+    return fail_run(ticket,
+                    {.kind = wire::ErrorKind::kBadRequest, .text = fmt::format("no slot {}", run.slot)});
   }
   const ByteView slot = std::as_const(opening_.slots.at(run.slot)).view();
   if (Status status = find_inputs(run, slot, input_specs(), inputs_); !status.is_ok()) {
@@ -111,7 +114,8 @@ Status Session::run(std::uint64_t ticket, const wire::Run& run) {
   if (auto* error = std::get_if<RunError>(&result)) return fail_run(ticket, std::move(*error));
   const auto& outputs = std::get<RunOutputs>(result);
   if (Status status = check_outputs(outputs.outputs, run.rows, output_specs()); !status.is_ok()) {
-    return fail_run(ticket, {.kind = wire::ErrorKind::kBadOutput, .peak = outputs.peak, .text = status.detail()});
+    return fail_run(ticket,
+                    {.kind = wire::ErrorKind::kBadOutput, .peak = outputs.peak, .text = status.detail()});
   }
   return deliver(ticket, outputs, std::move(done));
 }
@@ -132,14 +136,16 @@ Status Session::deliver(std::uint64_t ticket, const RunOutputs& result, wire::Do
     bool discarded = false;
     TONNAGE_TRY(enlarge_region(ticket, needed, discarded));
     if (discarded) {
-      return fail_run(ticket, {.kind = wire::ErrorKind::kBadOutput,
-                               .peak = result.peak,
-                               .text = fmt::format("outputs of {} bytes were discarded by the front", needed.count())});
+      return fail_run(
+          ticket, {.kind = wire::ErrorKind::kBadOutput,
+                   .peak = result.peak,
+                   .text = fmt::format("outputs of {} bytes were discarded by the front", needed.count())});
     }
   }
   for (std::size_t i = 0; i < result.outputs.size(); ++i) {
     const ByteView from = result.outputs[i].data;
-    if (!from.empty()) std::memcpy(opening_.region.view().data() + done.outputs[i].offset, from.data(), from.size());
+    if (!from.empty())
+      std::memcpy(opening_.region.view().data() + done.outputs[i].offset, from.data(), from.size());
   }
   runtime_.release_outputs();
   done.peak = result.peak;
@@ -163,7 +169,7 @@ Status Session::enlarge_region(std::uint64_t ticket, Bytes needed, bool& discard
     return invalid("bad_message", "region carries no descriptor, or is smaller than needed");
   }
   TONNAGE_ASSIGN(opening_.region, wire::Segment::open(std::move(packet.fds[0]), Bytes(region->output_bytes),
-                                              wire::Access::kReadWrite));
+                                                      wire::Access::kReadWrite));
   return Status::ok();
 }
 

@@ -38,7 +38,8 @@ class Serve : public testing::Test {
  protected:
   Serve() : pair_(wire::Channel::make_pair().value()), front_(std::move(pair_.first)) {
     EXPECT_EQ(0, ::fcntl(front_.fd(), F_SETFL, O_RDWR));
-    worker_ = std::jthread([this, fd = pair_.second.release()] { exit_ = serve(wire::Channel(UniqueFd(fd)), runtime_); });
+    worker_ = std::jthread(
+        [this, fd = pair_.second.release()] { exit_ = serve(wire::Channel(UniqueFd(fd)), runtime_); });
     const auto doc = wire::sealed_text("load", wire::to_json(wire::LoadDoc{.model = "m"}));
     const std::array<int, 4> fds = {doc->get(), slot_.fd(), slot_.fd(), region_.fd()};
     EXPECT_TRUE(front_.send({.ticket = 0, .body = wire::Hello{}}).is_ok());
@@ -84,7 +85,8 @@ TEST_F(Serve, RefusesAnOutputWhoseBytesAreNotThoseOfItsShape) {
 
 TEST_F(Serve, RefusesMoreOutputsThanAMessageHolds) {
   runtime_.on_run = [](const RunView&) -> RunResult {
-    return RunOutputs{.outputs = std::vector<Tensor>(wire::kMaxTensors + 1, Tensor{.shape = shape_of({1, 0})})};
+    return RunOutputs{.outputs =
+                          std::vector<Tensor>(wire::kMaxTensors + 1, Tensor{.shape = shape_of({1, 0})})};
   };
   EXPECT_EQ(wire::ErrorKind::kBadOutput, kind_of(ask_run()));
 }

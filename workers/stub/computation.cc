@@ -34,7 +34,8 @@ bool can_compute(Computation computation, const std::vector<wire::TensorDoc>& in
   for (const wire::TensorDoc& input : inputs) {
     if (!has_numbers(input) || input.dims.size() != 2) return false;
   }
-  return computation == Computation::kMaskedMean ? inputs.size() == 2 : inputs.size() == 1 || inputs.size() == 2;
+  return computation == Computation::kMaskedMean ? inputs.size() == 2
+                                                 : inputs.size() == 1 || inputs.size() == 2;
 }
 
 std::string first_output_name(const wire::LoadDoc& doc, std::string_view otherwise) {
@@ -83,9 +84,10 @@ Result<wire::LoadedDoc> describe(Computation computation, const wire::LoadDoc& d
   wire::LoadedDoc loaded{.runtime = "stub"};
   loaded.inputs = doc.inputs.empty() ? own_inputs(computation) : doc.inputs;
   if (!can_compute(computation, loaded.inputs)) {
-    return invalid("bad_spec",
-                   "echo takes one input; masked_mean takes values and mask, every other stub model takes ids "
-                   "and perhaps a mask, all of rank 2 and of an integer type, BOOL, FP32 or FP64");
+    return invalid(
+        "bad_spec",
+        "echo takes one input; masked_mean takes values and mask, every other stub model takes ids "
+        "and perhaps a mask, all of rank 2 and of an integer type, BOOL, FP32 or FP64");
   }
   if (computation == Computation::kEcho) {
     const wire::TensorDoc& x = loaded.inputs[0];
@@ -106,7 +108,8 @@ std::vector<kit::Tensor> compute(Computation computation, const kit::RunView& vi
   const std::span<float> out = as_elements<float>(memory.back().bytes());
   for (std::size_t row = 0; row < sums.size(); ++row) {
     // Zero over zero is NaN on purpose: what a model does with a row that is all padding.
-    const double value = computation == Computation::kMaskedMean ? sums[row].sum / sums[row].weight : sums[row].sum;
+    const double value =
+        computation == Computation::kMaskedMean ? sums[row].sum / sums[row].weight : sums[row].sum;
     out[row] = static_cast<float>(value);
   }
   const std::array<std::int64_t, 2> dims = {std::int64_t{view.rows}, 1};

@@ -68,7 +68,9 @@ struct Attack {
     done.outputs = {{input.type, input.shape, 0, input.bytes}};
     return done;
   }
-  std::vector<std::byte> good_bytes() const { return wire::encode({.ticket = ticket, .body = good_answer()}); }
+  std::vector<std::byte> good_bytes() const {
+    return wire::encode({.ticket = ticket, .body = good_answer()});
+  }
 
   template <typename T>
   void send_patched(std::size_t offset, T value) const {
@@ -113,8 +115,9 @@ void racing_lengths(const Attack& a) {
     }
   });
   const std::array<std::int64_t, 1> dims = {static_cast<std::int64_t>(rows)};
-  (void)a.send(wire::Done{.outputs = {{tensor::DataType::kBytes, tensor::Shape::make(dims).value(), 0, rows * 8}}},
-               a.ticket);
+  (void)a.send(
+      wire::Done{.outputs = {{tensor::DataType::kBytes, tensor::Shape::make(dims).value(), 0, rows * 8}}},
+      a.ticket);
   std::byte next{};  // race until the front says something else or leaves
   (void)::recv(a.channel.fd(), &next, 1, MSG_PEEK);
   stop = true;
@@ -209,9 +212,12 @@ Status say_loaded(std::string_view mode, wire::Channel& channel, const wire::Loa
   return channel.send({.ticket = 0, .body = wire::Loaded{}}, std::span(fds).first(sent));
 }
 
-void answer(std::string_view mode, wire::Channel& channel, kit::Opening& opening, const wire::Message& message) {
-  if (std::holds_alternative<wire::Trim>(message.body)) (void)channel.send({.ticket = 0, .body = wire::Trimmed{}});
-  if (std::holds_alternative<wire::Stat>(message.body)) (void)channel.send({.ticket = 0, .body = wire::Stats{}});
+void answer(std::string_view mode, wire::Channel& channel, kit::Opening& opening,
+            const wire::Message& message) {
+  if (std::holds_alternative<wire::Trim>(message.body))
+    (void)channel.send({.ticket = 0, .body = wire::Trimmed{}});
+  if (std::holds_alternative<wire::Stat>(message.body))
+    (void)channel.send({.ticket = 0, .body = wire::Stats{}});
   const auto* run = std::get_if<wire::Run>(&message.body);
   if (run == nullptr) return;
   const Attack attack{channel, opening, message.ticket, *run};
@@ -224,7 +230,8 @@ void answer(std::string_view mode, wire::Channel& channel, kit::Opening& opening
 }  // namespace
 
 int misbehave(const std::string& mode, wire::Channel& channel, kit::Opening& opening) {
-  if (Status status = say_loaded(mode, channel, opening.doc); !status.is_ok()) return kit::refuse(channel, status);
+  if (Status status = say_loaded(mode, channel, opening.doc); !status.is_ok())
+    return kit::refuse(channel, status);
   if (mode == "answer_unasked") (void)channel.send({.ticket = 1, .body = wire::Done{}});
   while (true) {
     const auto packet = channel.receive();

@@ -114,7 +114,8 @@ template <typename Unit>
 bool set_duration(std::string_view text, Duration& into) {
   std::uint64_t count = 0;
   if (!parse_number(text, count)) return false;
-  constexpr auto kMost = static_cast<std::uint64_t>(std::chrono::duration_cast<Unit>(std::chrono::hours(1)).count());
+  constexpr auto kMost =
+      static_cast<std::uint64_t>(std::chrono::duration_cast<Unit>(std::chrono::hours(1)).count());
   if (count > kMost) return false;
   into = Unit(static_cast<std::int64_t>(count));
   return true;
@@ -126,8 +127,10 @@ struct Key {
   bool (*set)(Options&, std::string_view);
 };
 
-#define TONNAGE_STUB_KEY(key, allowed, member) \
-  Key{#key, allowed, [](Options& o, std::string_view text) { return set_value(text, o.member); }}
+#define TONNAGE_STUB_KEY(key, allowed, member)                                                  \
+  Key {                                                                                         \
+#key, allowed, [](Options & o, std::string_view text) { return set_value(text, o.member); } \
+  }
 
 constexpr std::string_view kAmount = "an amount such as 4096 or 4KiB";
 constexpr std::string_view kWhole = "a whole number";
@@ -145,7 +148,9 @@ constexpr Key kKeys[] = {
     Key{"sleep_ms", "0 to 3600000",
         [](Options& o, std::string_view text) { return set_duration<milliseconds>(text, o.sleep); }},
     Key{"sleep_us_per_token", "0 to 3600000000",
-        [](Options& o, std::string_view text) { return set_duration<microseconds>(text, o.sleep_per_token); }},
+        [](Options& o, std::string_view text) {
+          return set_duration<microseconds>(text, o.sleep_per_token);
+        }},
     TONNAGE_STUB_KEY(throw_on, kWhole, throw_on),
     TONNAGE_STUB_KEY(throw_as, "value, oom, oom_words or sticky", throw_as),
     TONNAGE_STUB_KEY(abort_on, kWhole, abort_on),
@@ -171,7 +176,8 @@ Status apply_preset(const std::string& name, Options& options) {
     preset.apply(options);
     return Status::ok();
   }
-  return invalid("bad_option", fmt::format("model '{}' is not a stub model; known are {}", name, names_of(kPresets)));
+  return invalid("bad_option",
+                 fmt::format("model '{}' is not a stub model; known are {}", name, names_of(kPresets)));
 }
 
 Status apply_key(const std::string& name, const std::string& value, Options& options) {
@@ -180,7 +186,8 @@ Status apply_key(const std::string& name, const std::string& value, Options& opt
     if (key.set(options, value)) return Status::ok();
     return invalid("bad_option", fmt::format("{} = '{}': it must be {}", name, value, key.allowed));
   }
-  return invalid("bad_option", fmt::format("'{}' is not an option of the stub; known are model, {}", name, names_of(kKeys)));
+  return invalid("bad_option", fmt::format("'{}' is not an option of the stub; known are model, {}", name,
+                                           names_of(kKeys)));
 }
 
 }  // namespace

@@ -55,7 +55,8 @@ Result<kit::Loaded> StubRuntime::load(const wire::LoadDoc& doc) {
   }
   memory_.end();
   std::this_thread::sleep_for(options_.load_time);
-  if (options_.fails_to_load) return invalid("bad_model_file", "this stub model fails to load, as it was told");
+  if (options_.fails_to_load)
+    return invalid("bad_model_file", "this stub model fails to load, as it was told");
   return kit::Loaded{.doc = std::move(loaded), .weights = options_.weights};
 }
 
@@ -131,7 +132,8 @@ Bytes StubRuntime::cost_of(const kit::RunView& view) const {
 }
 
 void StubRuntime::keep_what_leaks(const kit::RunView& view) {
-  if (options_.keep_bytes_per_call > Bytes()) leaked_.push_back(memory_.allocate(options_.keep_bytes_per_call));
+  if (options_.keep_bytes_per_call > Bytes())
+    leaked_.push_back(memory_.allocate(options_.keep_bytes_per_call));
   const Bytes cached = options_.cache_bytes_per_token * tokens_of(view);
   if (cached > Bytes() && !cached_shapes_.contains({view.rows, view.length})) {
     cache_.push_back(memory_.allocate(cached));

@@ -28,9 +28,9 @@ struct Batch {
     const std::int64_t length = static_cast<std::int64_t>(ids.size()) / rows;
     const kit::Tensor input{DataType::kInt64, shape_of({rows, length}), std::as_bytes(std::span(ids))};
     return runtime->run({.inputs = std::span(&input, 1),
-                        .rows = static_cast<std::uint32_t>(rows),
-                        .length = static_cast<std::uint32_t>(length),
-                        .grant = grant});
+                         .rows = static_cast<std::uint32_t>(rows),
+                         .length = static_cast<std::uint32_t>(length),
+                         .grant = grant});
   }
 };
 
@@ -63,7 +63,8 @@ TEST(Stub, CostsToTheByteWhatItsOptionsSay) {
 }
 
 TEST(Stub, RefusesAboveTheGrantAndSaysWhatItNeeded) {
-  auto runtime = loaded({{"model", "quadratic"}, {"bytes_per_token", "1000"}, {"bytes_per_token_squared", "0"}});
+  auto runtime =
+      loaded({{"model", "quadratic"}, {"bytes_per_token", "1000"}, {"bytes_per_token_squared", "0"}});
   const Batch batch{{1, 2, 3}};
   EXPECT_EQ(wire::ErrorKind::kOverGrant, error_of(batch.run_on(runtime, Bytes(2999))).kind);
   EXPECT_EQ(Bytes(3000), error_of(batch.run_on(runtime, Bytes(2999))).needed);
@@ -93,7 +94,8 @@ TEST(Stub, KeepsBytesPerCallAndAdmitsThemAsLive) {
 }
 
 TEST(Stub, CachesPerShapeUntilTrimmed) {
-  auto runtime = loaded({{"model", "shape_cache"}, {"bytes_per_token", "0"}, {"cache_bytes_per_token", "1000"}});
+  auto runtime =
+      loaded({{"model", "shape_cache"}, {"bytes_per_token", "0"}, {"cache_bytes_per_token", "1000"}});
   EXPECT_EQ(Bytes(2004), peak_of(Batch{{1, 2}}.run_on(runtime)));
   runtime->release_outputs();
   EXPECT_EQ(Bytes(4), peak_of(Batch{{3, 4}}.run_on(runtime)));
@@ -174,7 +176,8 @@ TEST(Stub, FailsToLoadForAReasonThatIsNamed) {
   EXPECT_EQ("bad_option", reason({.options = {{"sleep_ms", "soon"}}}));
   EXPECT_EQ("bad_option", reason({.options = {{"sleep_ms", "99999999999"}}}));
   EXPECT_EQ("over_load_limit", reason({.load_limit = kib(1), .options = {{"weight_bytes", "2KiB"}}}));
-  EXPECT_EQ("bad_spec", reason({.inputs = {{"x", DataType::kFp32, {-1, -1}}}, .options = {{"model", "masked_mean"}}}));
+  EXPECT_EQ("bad_spec",
+            reason({.inputs = {{"x", DataType::kFp32, {-1, -1}}}, .options = {{"model", "masked_mean"}}}));
 }
 
 }  // namespace

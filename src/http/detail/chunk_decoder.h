@@ -35,7 +35,17 @@ class ChunkDecoder {
 
  private:
   enum class State : std::uint8_t {
-    kSize, kExtension, kSizeEnd, kData, kDataCr, kDataLf, kTrailerStart, kTrailer, kTrailerEnd, kLastLf, kDone,
+    kSize,
+    kExtension,
+    kSizeEnd,
+    kData,
+    kDataCr,
+    kDataLf,
+    kTrailerStart,
+    kTrailer,
+    kTrailerEnd,
+    kLastLf,
+    kDone,
   };
   static constexpr std::uint32_t kMaxLine = 1024;
   static constexpr std::uint32_t kMaxTrailers = 16 * 1024;
@@ -46,7 +56,7 @@ class ChunkDecoder {
   Status on_trailer_byte(char c);
 
   State state_ = State::kSize;
-  std::uint64_t size_ = 0;       // of this chunk; counts down
+  std::uint64_t size_ = 0;  // of this chunk; counts down
   std::uint32_t digits_ = 0;
   std::uint32_t line_ = 0;
   std::uint32_t trailers_ = 0;

@@ -97,7 +97,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   InputBuffer in_;
   bool reading_ = false;
-  bool reading_body_ = false;  // that read goes straight into body_
+  bool reading_body_ = false;    // that read goes straight into body_
   bool body_timed_out_ = false;  // its read was cancelled; the refusal follows when it has ended
   bool peer_is_done_ = false;
 

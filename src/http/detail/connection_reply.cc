@@ -46,7 +46,8 @@ void Connection::send_continue() {
 }
 
 void Connection::write_some() {
-  std::array<boost::asio::const_buffer, 2> parts{boost::asio::buffer(head_out_), boost::asio::buffer(reply_.body)};
+  std::array<boost::asio::const_buffer, 2> parts{boost::asio::buffer(head_out_),
+                                                 boost::asio::buffer(reply_.body)};
   if (written_ < head_out_.size()) {
     parts[0] += written_;
   } else {

@@ -42,14 +42,16 @@ void Connection::begin_request() {
   Result<Target> target = parse_target(head.target);
   if (!target) return answer_unread(error_reply(target.status(), options().overload_status));
   target_ = std::move(target).value();
-  if (auto refused = refuse_early(head, target_, options(), owner_->service())) return answer_unread(std::move(*refused));
+  if (auto refused = refuse_early(head, target_, options(), owner_->service()))
+    return answer_unread(std::move(*refused));
   if (takes_body(target_.endpoint)) return begin_body();
   answer_unread(answer_now(target_, options(), owner_->service()));
 }
 
 void Connection::begin_body() {
   const RequestHead& head = parser_.head();
-  const Status status = head.chunked ? body_.begin_chunked() : body_.begin_fixed(head.content_length.value_or(0));
+  const Status status =
+      head.chunked ? body_.begin_chunked() : body_.begin_fixed(head.content_length.value_or(0));
   if (!status.is_ok()) {
     body_.clear();
     return answer_unread(error_reply(status, options().overload_status));
@@ -88,7 +90,8 @@ void Connection::watch_progress() {
 void Connection::answer_unread(OutgoingReply reply) {
   const RequestHead& head = parser_.head();
   const std::uint64_t length = head.content_length.value_or(0);
-  if (head.chunked || length > kDiscardLimit || (length > 0 && !head.expect.empty())) return send_last(std::move(reply));
+  if (head.chunked || length > kDiscardLimit || (length > 0 && !head.expect.empty()))
+    return send_last(std::move(reply));
   if (length == 0) return send(std::move(reply));
   phase_ = Phase::kDiscard;
   discard_left_ = length;

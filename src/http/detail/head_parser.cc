@@ -102,7 +102,8 @@ HeadParser::Step HeadParser::parse(std::string_view data, std::size_t& consumed)
   State& s = *state_;
   consumed = 0;
   // Empty lines before a request are to be ignored (RFC 9112, 2.2).
-  while (!s.started && consumed < data.size() && (data[consumed] == '\r' || data[consumed] == '\n')) ++consumed;
+  while (!s.started && consumed < data.size() && (data[consumed] == '\r' || data[consumed] == '\n'))
+    ++consumed;
   s.consumed += consumed;
   const std::string_view rest = data.substr(consumed);
   if (!rest.empty()) {
@@ -113,13 +114,15 @@ HeadParser::Step HeadParser::parse(std::string_view data, std::size_t& consumed)
     s.consumed += used;
     if (error && error != beast_http::error::need_more) {
       if (error == beast_http::error::header_limit) s.consumed = kHeadLimit;
-      if (s.consumed < kHeadLimit) return s.fail(400, "bad_http", fmt::format("not HTTP: {}", error.message()));
+      if (s.consumed < kHeadLimit)
+        return s.fail(400, "bad_http", fmt::format("not HTTP: {}", error.message()));
     }
   }
   // Beast's limit is for what one call sees; many small pieces are summed up here.
   const std::size_t pending = s.parser->is_header_done() ? 0 : data.size() - consumed;
   if (s.consumed + pending >= kHeadLimit) {
-    return s.fail(431, "headers_too_large", fmt::format("the request line and headers exceed {} bytes", kHeadLimit));
+    return s.fail(431, "headers_too_large",
+                  fmt::format("the request line and headers exceed {} bytes", kHeadLimit));
   }
   if (!s.parser->is_header_done()) return Step::kNeedMore;
   s.head.chunked = s.parser->chunked();

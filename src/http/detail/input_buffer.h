@@ -26,8 +26,8 @@ class InputBuffer {
   std::span<char> prepare() {
     if (begin_ == end_) begin_ = end_ = 0;
     if (end_ == data_.size() && begin_ > 0) {
-      std::copy(data_.begin() + static_cast<std::ptrdiff_t>(begin_), data_.begin() + static_cast<std::ptrdiff_t>(end_),
-                data_.begin());
+      std::copy(data_.begin() + static_cast<std::ptrdiff_t>(begin_),
+                data_.begin() + static_cast<std::ptrdiff_t>(end_), data_.begin());
       end_ -= begin_;
       begin_ = 0;
     }

@@ -12,16 +12,24 @@ namespace tonnage::http {
 namespace {
 
 TEST(Target, KnowsEveryEndpoint) {
-  const std::pair<const char*, Endpoint> cases[] = {
-      {"/v2", Endpoint::kServerMetadata},         {"/v2/", Endpoint::kServerMetadata},
-      {"/v2/health/live", Endpoint::kLive},       {"/v2/health/ready?x=1", Endpoint::kReady},
-      {"/v2/models", Endpoint::kModels},          {"/v2/models/m", Endpoint::kModelMetadata},
-      {"/v2/models/m/ready", Endpoint::kModelReady}, {"/v2/models/m/infer", Endpoint::kInfer},
-      {"/v1/tonnage/status", Endpoint::kStatus},  {"/ping", Endpoint::kPing},
-      {"/invocations", Endpoint::kInvocations},   {"/metrics/", Endpoint::kMetrics},
-      {"http://host:80/ping", Endpoint::kPing},   {"/", Endpoint::kUnknown},
-      {"/v2/models//infer", Endpoint::kUnknown},  {"/v2/models/m/infer/x", Endpoint::kUnknown},
-      {"/V2", Endpoint::kUnknown},                {"/v2/models/m/versions", Endpoint::kUnknown}};
+  const std::pair<const char*, Endpoint> cases[] = {{"/v2", Endpoint::kServerMetadata},
+                                                    {"/v2/", Endpoint::kServerMetadata},
+                                                    {"/v2/health/live", Endpoint::kLive},
+                                                    {"/v2/health/ready?x=1", Endpoint::kReady},
+                                                    {"/v2/models", Endpoint::kModels},
+                                                    {"/v2/models/m", Endpoint::kModelMetadata},
+                                                    {"/v2/models/m/ready", Endpoint::kModelReady},
+                                                    {"/v2/models/m/infer", Endpoint::kInfer},
+                                                    {"/v1/tonnage/status", Endpoint::kStatus},
+                                                    {"/ping", Endpoint::kPing},
+                                                    {"/invocations", Endpoint::kInvocations},
+                                                    {"/metrics/", Endpoint::kMetrics},
+                                                    {"http://host:80/ping", Endpoint::kPing},
+                                                    {"/", Endpoint::kUnknown},
+                                                    {"/v2/models//infer", Endpoint::kUnknown},
+                                                    {"/v2/models/m/infer/x", Endpoint::kUnknown},
+                                                    {"/V2", Endpoint::kUnknown},
+                                                    {"/v2/models/m/versions", Endpoint::kUnknown}};
   for (const auto& [text, endpoint] : cases) {
     const Result<Target> target = parse_target(text);
     ASSERT_TRUE(target.is_ok()) << text;
@@ -45,8 +53,9 @@ TEST(Target, RefusesBrokenEncodingsAndPathsWithoutASlash) {
 TEST(Reply, HeaderValuesCannotSmuggleLines) {
   OutgoingReply reply = json_reply(200, "{}");
   reply.headers.emplace_back("X-A", "b\r\nX-Evil: 1");
-  EXPECT_EQ(head_text(reply, {11, true}),
-            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-A: b  X-Evil: 1\r\nContent-Length: 2\r\n\r\n");
+  EXPECT_EQ(
+      head_text(reply, {11, true}),
+      "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-A: b  X-Evil: 1\r\nContent-Length: 2\r\n\r\n");
 }
 
 TEST(Reply, EachCodeHasItsStatus) {
@@ -133,7 +142,8 @@ TEST(HeadParser, GivesTheSameHoweverTheBytesAreCut) {
 
 TEST(HeadParser, NoiseIsRefusedOrAsksForMoreAndNeverEndsTheProcess) {
   Random random(5);
-  const std::string seed = "POST /x HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\nA: b\r\n\r\n";
+  const std::string seed =
+      "POST /x HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\nA: b\r\n\r\n";
   for (int round = 0; round < 20'000; ++round) {
     std::string text = seed;
     for (int changes = 0; changes < 3; ++changes) {

@@ -35,7 +35,8 @@ bool method_fits(Method method, Endpoint endpoint) {
 
 std::optional<OutgoingReply> refuse_encoding(const RequestHead& head) {
   if (!head.transfer_encoding.empty() && !equals_ignoring_case(head.transfer_encoding, "chunked")) {
-    return error_reply(501, "unsupported_transfer_encoding", "the only transfer encoding known here is chunked");
+    return error_reply(501, "unsupported_transfer_encoding",
+                       "the only transfer encoding known here is chunked");
   }
   if (head.chunked && head.version == 10) {
     return error_reply(400, "bad_http", "HTTP/1.0 has no chunked transfer encoding");
@@ -44,9 +45,9 @@ std::optional<OutgoingReply> refuse_encoding(const RequestHead& head) {
     return error_reply(417, "unsupported_expectation", "the only expectation known here is 100-continue");
   }
   if (!head.content_encoding.empty() && !equals_ignoring_case(head.content_encoding, "identity")) {
-    OutgoingReply reply =
-        error_reply(415, "unsupported_content_encoding",
-                    fmt::format("content encoding '{}' is not supported; send the body as it is", head.content_encoding));
+    OutgoingReply reply = error_reply(
+        415, "unsupported_content_encoding",
+        fmt::format("content encoding '{}' is not supported; send the body as it is", head.content_encoding));
     reply.headers.emplace_back("Accept-Encoding", "identity");
     return reply;
   }
@@ -100,18 +101,21 @@ OutgoingReply model_ready(const Target& target, const HttpOptions& options, cons
 Status check_body_size(std::uint64_t bytes, api::Service& service) {
   const Bytes allowed = std::min(service.max_body(), service.ingress().limit());
   if (bytes <= allowed.count()) return Status::ok();
-  return {Code::kTooLarge, "body", fmt::format("the body has {} bytes; at most {} are taken", bytes, allowed.count())};
+  return {Code::kTooLarge, "body",
+          fmt::format("the body has {} bytes; at most {} are taken", bytes, allowed.count())};
 }
 
-std::optional<OutgoingReply> refuse_early(const RequestHead& head, const Target& target, const HttpOptions& options,
-                                          api::Service& service) {
+std::optional<OutgoingReply> refuse_early(const RequestHead& head, const Target& target,
+                                          const HttpOptions& options, api::Service& service) {
   if (auto refused = refuse_encoding(head)) return refused;
   if (!is_served(target.endpoint, options)) {
-    return error_reply(404, "unknown_path", fmt::format("nothing is served at '{}' on this port", target.path));
+    return error_reply(404, "unknown_path",
+                       fmt::format("nothing is served at '{}' on this port", target.path));
   }
   if (!method_fits(head.method, target.endpoint)) {
-    OutgoingReply reply = error_reply(405, "method_not_allowed", fmt::format("'{}' takes {}", target.path,
-                                                                             allowed_methods(target.endpoint)));
+    OutgoingReply reply =
+        error_reply(405, "method_not_allowed",
+                    fmt::format("'{}' takes {}", target.path, allowed_methods(target.endpoint)));
     reply.headers.emplace_back("Allow", allowed_methods(target.endpoint));
     return reply;
   }

@@ -15,8 +15,8 @@ namespace tonnage::http {
 
 // A refusal before any of the body is read, or nothing. For endpoints that take a body, the declared
 // length was compared with what is allowed.
-std::optional<OutgoingReply> refuse_early(const RequestHead& head, const Target& target, const HttpOptions& options,
-                                          api::Service& service);
+std::optional<OutgoingReply> refuse_early(const RequestHead& head, const Target& target,
+                                          const HttpOptions& options, api::Service& service);
 // For endpoints that take no body.
 OutgoingReply answer_now(const Target& target, const HttpOptions& options, const api::Service& service);
 // Too large for one request, whatever else is going on. `bytes` of the body are known or declared.

@@ -107,7 +107,9 @@ Result<Target> parse_target(std::string_view text) {
   return target;
 }
 
-bool takes_body(Endpoint endpoint) { return endpoint == Endpoint::kInfer || endpoint == Endpoint::kInvocations; }
+bool takes_body(Endpoint endpoint) {
+  return endpoint == Endpoint::kInfer || endpoint == Endpoint::kInvocations;
+}
 
 std::string_view allowed_methods(Endpoint endpoint) { return takes_body(endpoint) ? "POST" : "GET, HEAD"; }
 

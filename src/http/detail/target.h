@@ -28,7 +28,7 @@ enum class Endpoint : std::uint8_t {
 
 struct Target {
   Endpoint endpoint = Endpoint::kUnknown;
-  std::string path;     // without query; for messages
+  std::string path;  // without query; for messages
   std::string model;
   std::string version;
 };
@@ -36,7 +36,7 @@ struct Target {
 // Error: invalid_argument/bad_target (a broken percent-encoding, or no path at all).
 Result<Target> parse_target(std::string_view target);
 
-bool takes_body(Endpoint endpoint);                // POST; the others GET and HEAD
+bool takes_body(Endpoint endpoint);  // POST; the others GET and HEAD
 std::string_view allowed_methods(Endpoint endpoint);
 
 }  // namespace tonnage::http

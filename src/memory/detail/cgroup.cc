@@ -22,7 +22,8 @@ std::optional<std::string> own_path(std::string_view line, int version) {
   const auto second = line.find(':', first + 1);
   if (first == std::string_view::npos || second == std::string_view::npos) return std::nullopt;
   const std::string controllers = "," + std::string(line.substr(first + 1, second - first - 1)) + ",";
-  const bool matches = version == 2 ? line.starts_with("0::") : controllers.find(",memory,") != std::string::npos;
+  const bool matches =
+      version == 2 ? line.starts_with("0::") : controllers.find(",memory,") != std::string::npos;
   if (!matches) return std::nullopt;
   return std::string(line.substr(second + 1));
 }
@@ -58,8 +59,8 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 // In a container the path of /proc/self/cgroup may be the host's and not exist below the mount; the
 // mount point itself is then our own cgroup.
-std::string own_folder(const std::string& point, const Mount& mount, std::string path, const MagicReader& magic,
-                       long expected) {
+std::string own_folder(const std::string& point, const Mount& mount, std::string path,
+                       const MagicReader& magic, long expected) {
   if (mount.root != "/" && path.starts_with(mount.root)) path.erase(0, mount.root.size());
   if (path.empty() || path == "/") return point;
   const std::string folder = point + path;

@@ -68,8 +68,8 @@ Status check_input(const TensorSpec& input, const std::string& where) {
     }
     if (input.range->min > input.range->max || input.range->min < type_range.min ||
         input.range->max > type_range.max) {
-      return bad(where, "input '{}' has range [{}, {}]; it must be ascending and inside [{}, {}] ({})", input.name,
-                 input.range->min, input.range->max, type_range.min, type_range.max,
+      return bad(where, "input '{}' has range [{}, {}]; it must be ascending and inside [{}, {}] ({})",
+                 input.name, input.range->min, input.range->max, type_range.min, type_range.max,
                  tensor::datatype_name(input.type));
     }
   }
@@ -79,7 +79,8 @@ Status check_input(const TensorSpec& input, const std::string& where) {
                input.pad_value, pad_range.min, pad_range.max);
   }
   if (input.source == InputSource::kMask && (!input.has_length() || input.type == tensor::DataType::kBytes)) {
-    return bad(where, "input '{}' has source = \"mask\"; a mask needs a free dim and a numeric type", input.name);
+    return bad(where, "input '{}' has source = \"mask\"; a mask needs a free dim and a numeric type",
+               input.name);
   }
   return Status::ok();
 }
@@ -96,7 +97,8 @@ Status check_names(const std::vector<TensorSpec>& tensors, std::string_view kind
 
 Status check_length(const ModelSpec& spec, const std::string& where) {
   if (spec.inputs.empty()) return Status::ok();
-  const bool any = std::any_of(spec.inputs.begin(), spec.inputs.end(), [](const auto& t) { return t.has_length(); });
+  const bool any =
+      std::any_of(spec.inputs.begin(), spec.inputs.end(), [](const auto& t) { return t.has_length(); });
   if (any && spec.max_length == 0) {
     return bad(where, "'max_length' is missing: an input has a free dim, so the longest row must be known");
   }
@@ -136,14 +138,15 @@ Status check_text(const ModelSpec& spec, const std::string& where) {
       return t.has_length() && t.source == InputSource::kClient &&
              (t.type == tensor::DataType::kInt64 || t.type == tensor::DataType::kInt32);
     });
-    if (!takes_ids) return bad(where, "[tokenizer] needs an INT64 or INT32 input with a free dim for the ids");
+    if (!takes_ids)
+      return bad(where, "[tokenizer] needs an INT64 or INT32 input with a free dim for the ids");
   }
   if (!spec.labels.empty() && !spec.outputs.empty()) {
     const TensorSpec& scores = spec.outputs.front();
     const std::int64_t last = scores.dims.back();
     if (scores.dims.size() < 2 || (last > 0 && last != static_cast<std::int64_t>(spec.labels.size()))) {
-      return bad(where, "there are {} labels, but the first output '{}' has dims {}", spec.labels.size(), scores.name,
-                 dims_text(scores));
+      return bad(where, "there are {} labels, but the first output '{}' has dims {}", spec.labels.size(),
+                 scores.name, dims_text(scores));
     }
   }
   return Status::ok();
@@ -156,8 +159,10 @@ Status check_batching(const ModelSpec& spec, const std::string& where) {
                batching.window, batching.max_rows);
   }
   if (spec.max_rows_per_request > batching.max_queue_rows) {
-    return bad(where, "'max_rows_per_request' is {} and 'batching.max_queue_rows' {}; such a request could never wait",
-               spec.max_rows_per_request, batching.max_queue_rows);
+    return bad(
+        where,
+        "'max_rows_per_request' is {} and 'batching.max_queue_rows' {}; such a request could never wait",
+        spec.max_rows_per_request, batching.max_queue_rows);
   }
   if (spec.rows == RowsRule::kTogether && spec.max_rows_per_request > batching.max_rows) {
     return bad(where, "rows = \"together\" and 'max_rows_per_request' is {}; it must fit one batch of {}",

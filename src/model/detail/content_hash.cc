@@ -37,7 +37,8 @@ void ContentHash::add_block(ByteView bytes) {
   while (!bytes.empty()) {
     const std::size_t take = std::min<std::size_t>(bytes.size(), sizeof(std::uint64_t));
     std::uint64_t word = 0;
-    for (std::size_t i = 0; i < take; ++i) word |= std::uint64_t{std::to_integer<std::uint8_t>(bytes[i])} << (8 * i);
+    for (std::size_t i = 0; i < take; ++i)
+      word |= std::uint64_t{std::to_integer<std::uint8_t>(bytes[i])} << (8 * i);
     step(lane, word);
     lane = (lane + 1) % lanes_.size();
     bytes = bytes.subspan(take);

@@ -12,8 +12,8 @@
 
 namespace tonnage::supervisor::detail {
 
-inline constexpr int kWorkerSocket = 3;    // the worker's end of the channel
-inline constexpr int kCannotExec = 127;    // as shells say
+inline constexpr int kWorkerSocket = 3;  // the worker's end of the channel
+inline constexpr int kCannotExec = 127;  // as shells say
 inline constexpr int kParentIsGone = 126;
 
 class LaunchPlan {

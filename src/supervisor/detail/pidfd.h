@@ -11,7 +11,9 @@
 
 namespace tonnage::supervisor::detail {
 
-inline UniqueFd open_pidfd(pid_t pid) { return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U))); }
+inline UniqueFd open_pidfd(pid_t pid) {
+  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U)));
+}
 
 inline void signal_pidfd(const UniqueFd& pidfd, int signal) {
   ::syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0U);

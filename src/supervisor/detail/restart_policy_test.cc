@@ -16,9 +16,9 @@ Duration delay_after_death(RestartPolicy& policy, TimePoint now) {
 TEST(RestartPolicy, WaitsHalfASecondAndDoublesToThirty) {
   RestartPolicy policy;
   TimePoint now = kStart;
-  for (const Duration expected : {Duration(milliseconds(500)), Duration(seconds(1)), Duration(seconds(2)),
-                                  Duration(seconds(4)), Duration(seconds(8)), Duration(seconds(16)),
-                                  Duration(seconds(30)), Duration(seconds(30))}) {
+  for (const Duration expected :
+       {Duration(milliseconds(500)), Duration(seconds(1)), Duration(seconds(2)), Duration(seconds(4)),
+        Duration(seconds(8)), Duration(seconds(16)), Duration(seconds(30)), Duration(seconds(30))}) {
     EXPECT_EQ(expected, delay_after_death(policy, now));
     EXPECT_FALSE(policy.is_broken());
     now += seconds(40);  // slow loads: never five deaths within 60 s

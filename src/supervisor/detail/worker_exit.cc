@@ -108,9 +108,8 @@ void Worker::State::stop(Duration grace) {
       end_process(ExitReason::Kind::kStopped, "stopped without grace");
       return;
     }
-    stop_timer = host.loop.call_after(grace, [this] {
-      end_process(ExitReason::Kind::kStopped, "it did not stop in time");
-    });
+    stop_timer = host.loop.call_after(
+        grace, [this] { end_process(ExitReason::Kind::kStopped, "it did not stop in time"); });
   }
   announce();
 }

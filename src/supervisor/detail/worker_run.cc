@@ -47,9 +47,9 @@ Status Worker::State::run(RunCommand command, UniqueFunction<void(RunOutcome)> d
     return {Code::kUnavailable, "not_idle", options.name + " is not idle"};
   }
   if (command.inputs.size() > wire::kMaxTensors || command.slot >= wire::kInputSlots) {
-    return internal("bad_run", fmt::format("{} inputs in slot {}; {} inputs and {} slots are allowed",
-                                           command.inputs.size(), command.slot, wire::kMaxTensors,
-                                           wire::kInputSlots));
+    return internal("bad_run",
+                    fmt::format("{} inputs in slot {}; {} inputs and {} slots are allowed",
+                                command.inputs.size(), command.slot, wire::kMaxTensors, wire::kInputSlots));
   }
   const bool needs_reading = lease->needs_reading(command.grant);
   TONNAGE_TRY(lease->begin(command.grant));
@@ -67,8 +67,9 @@ Status Worker::State::run(RunCommand command, UniqueFunction<void(RunOutcome)> d
   announced = WorkerState::kBusy;  // the caller knows
   watchdog_at = now + command.watchdog;
   arm_watchdog();
-  const Status sent = process->send(
-      {ticket, wire::Run{command.slot, command.rows, command.length, command.grant, std::move(command.inputs)}}, {});
+  const Status sent = process->send({ticket, wire::Run{command.slot, command.rows, command.length,
+                                                       command.grant, std::move(command.inputs)}},
+                                    {});
   if (!sent.is_ok()) {
     // Not from inside run(): the caller may change its lists while it iterates over workers.
     host.loop.post([this, guard = std::weak_ptr<bool>(alive), ticket, sent] {
@@ -141,7 +142,8 @@ void Worker::State::on_error(std::uint64_t ticket, wire::Error message) {
   if (!is_answer_to_flight(ticket, "error")) return;
   close_grant(message.peak, message.live);
   if (message.kind == wire::ErrorKind::kStickyDevice) {
-    flight->failure = RunFailed{RunFailure::kStickyDevice, std::move(message.text), message.peak, message.needed};
+    flight->failure =
+        RunFailed{RunFailure::kStickyDevice, std::move(message.text), message.peak, message.needed};
     return end_process(ExitReason::Kind::kStopped, "its device is broken");
   }
   finish(RunFailed{failure_of(message.kind), std::move(message.text), message.peak, message.needed});

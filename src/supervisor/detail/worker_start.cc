@@ -22,8 +22,8 @@ constexpr Bytes kStack = mib(8);
 Status missing(const std::string& what, Bytes needed, const memory::Account& account) {
   const Bytes free = account.available();
   return {Code::kUnavailable, "over_budget",
-          fmt::format("{} needs {}, {} are free: {} are missing", what, format_bytes(needed), format_bytes(free),
-                      format_bytes(saturating_sub(needed, free)))};
+          fmt::format("{} needs {}, {} are free: {} are missing", what, format_bytes(needed),
+                      format_bytes(free), format_bytes(saturating_sub(needed, free)))};
 }
 
 }  // namespace
@@ -35,8 +35,8 @@ Status Worker::State::reserve() {
   auto loading_charge = loading_account.charge(to_load);
   if (!loading_charge) return missing("loading", to_load, loading_account);
   if (host.shared_account.available() < shared) return missing("shared memory", shared, host.shared_account);
-  TONNAGE_ASSIGN(segments, detail::WorkerSegments::create(options.name, options.slot_bytes, options.output_bytes,
-                                                          host.shared_account));
+  TONNAGE_ASSIGN(segments, detail::WorkerSegments::create(options.name, options.slot_bytes,
+                                                          options.output_bytes, host.shared_account));
   loading = std::move(loading_charge).value();
   return Status::ok();
 }
@@ -60,7 +60,8 @@ Status Worker::State::launch() {
   events.on_exit = [this](ExitReason reason) { on_exit(reason); };
   TONNAGE_ASSIGN(process, host.processes.start(options.command, std::move(events)));
   TONNAGE_TRY(process->send({0, wire::Hello{}}, {}));
-  return process->send({0, wire::Load{segments->slot(0).size().count(), segments->output().size().count()}}, fds);
+  return process->send({0, wire::Load{segments->slot(0).size().count(), segments->output().size().count()}},
+                       fds);
 }
 
 void Worker::State::try_start() {
@@ -100,7 +101,8 @@ void Worker::State::schedule_start() {
 
 void Worker::State::on_loaded(const wire::Loaded& loaded_message, std::vector<UniqueFd> fds) {
   if (state != WorkerState::kLoading || fds.empty()) {
-    return end_process(ExitReason::Kind::kProtocol, "loaded without having been asked, or without its document");
+    return end_process(ExitReason::Kind::kProtocol,
+                       "loaded without having been asked, or without its document");
   }
   auto text = wire::read_sealed_text(fds.front().get(), kLoadedDocLimit);
   auto doc = text ? wire::parse_loaded_doc(*text) : Result<wire::LoadedDoc>(text.status());

@@ -28,7 +28,7 @@ struct Worker::State {
     TimePoint began;
     Bytes grant;
     bool needs_reading = true;
-    bool has_asked = false;  // for a larger region; once per batch
+    bool has_asked = false;              // for a larger region; once per batch
     std::optional<RunFailed> failure{};  // how it is answered at the exit, where that is not by the exit
   };
   struct Ending {
@@ -108,7 +108,7 @@ struct Worker::State {
   TimePoint watchdog_at = kNever;
   TimePoint watchdog_armed_for = kNever;
 
-  Loop::Timer start_timer;     // backoff, waiting for memory
+  Loop::Timer start_timer;  // backoff, waiting for memory
   Loop::Timer load_timer;
   Loop::Timer watchdog_timer;
   Loop::Timer second_timer;

@@ -73,8 +73,8 @@ void LogSink::open_file() {
   struct stat status {};
   if (!file_) {
     const std::string why = std::strerror(errno);
-    write_all(fmt::format("{{\"event\":\"log_file_not_writable\",\"path\":{},\"why\":{}}}\n", json_string(path_),
-                          json_string(why)));
+    write_all(fmt::format("{{\"event\":\"log_file_not_writable\",\"path\":{},\"why\":{}}}\n",
+                          json_string(path_), json_string(why)));
   } else if (::fstat(file_.get(), &status) == 0) {
     file_bytes_ = static_cast<std::uint64_t>(status.st_size);
   }

@@ -79,7 +79,7 @@ void layout(Io& io, B& body) {
   io.number(body.batches);
 }
 template <typename Io, typename B>
-  requires std::is_empty_v<B>
+requires std::is_empty_v<B>
 void layout(Io&, B&) {}
 
 // Of one tensor: 88 bytes, dims beyond the rank are zero.
