@@ -24,6 +24,9 @@ STEPS = [
 SUM_LINE = re.compile(r"^\d+ passed, \d+ failed$|\d+ problem\(s\)|^clang syntax: ok.*|^\{.*\"answered\".*")
 
 
+COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$")
+
+
 def summary_of(lines, seconds, status):
     """What the closing line says of one step."""
     said = [line for line in lines if SUM_LINE.search(line)]
@@ -33,6 +36,15 @@ def summary_of(lines, seconds, status):
     if answered:
         text = f"{answered.group(1)} answered, {refused.group(1) if refused else '?'} refused"
     return f"{'' if status == 0 else 'FAILED '}{text} ({seconds:.0f} s)"
+
+
+def counts_of(lines, status):
+    """(passed, failed) of one step: what its tests said, or the step itself as one."""
+    said = [COUNTS.match(line) for line in lines if COUNTS.match(line)]
+    if not said:
+        return (1, 0) if status == 0 else (0, 1)
+    passed, failed = int(said[-1].group(1)), int(said[-1].group(2))
+    return passed, max(failed, 1) if status != 0 else failed
 
 
 def run(command):
@@ -46,15 +58,17 @@ def run(command):
 
 
 def main():
-    started, parts, failed = time.monotonic(), [], 0
+    started, parts, failed, sums = time.monotonic(), [], 0, (0, 0)
     for name, command in STEPS:
         print(f"ci: ./dev {' '.join(command)}", flush=True)
         began = time.monotonic()
         status, lines = run(command)
         failed += status != 0
+        sums = tuple(map(sum, zip(sums, counts_of(lines, status))))
         parts.append(f"{name}: {summary_of(lines, time.monotonic() - began, status)}")
     verdict = "ok" if failed == 0 else f"{failed} of {len(STEPS)} steps FAILED"
     print(f"ci {verdict} in {(time.monotonic() - started) / 60:.1f} min; " + "; ".join(parts))
+    print(f"{sums[0]} passed, {sums[1]} failed")
     return 1 if failed else 0
 
 
