@@ -27,7 +27,7 @@ from tonnage.description import DescriptionError, Model
 from tonnage.sources import SourceError
 
 EXAMPLE = """example:
-  python -m tonnage.export mypackage.models:classifier --out models --lengths lengths.txt
+  PYTHONPATH=python:. build/venv/bin/python -m tonnage.export mypackage.models:classifier --out models --lengths lengths.txt
 writes models/NAME/model.toml and models/NAME/1/model.pt, where the factory is
 
   from tonnage.description import Model, Tensor
