@@ -79,19 +79,21 @@ void Pipeline::worker_changed(ServedModel& model, std::size_t number) {
   if (!slot.worker->last_error().is_ok()) model.trouble = slot.worker->last_error();
   if (!draining_ && model.phase == ModelPhase::kReady && !model.accepts()) {
     // The breaker is open: what waits is told now instead of at its deadline.
-    std::vector<request::RequestId> waiting;
-    for (LaneSlot& lane : model.lanes) {
-      for (const lane::QueuedRow& row : lane.lane.window(lane.lane.rows())) waiting.push_back(row.request);
-    }
-    for (const Group& group : model.retries) {
-      for (const lane::QueuedRow& row : group.rows) waiting.push_back(row.request);
-    }
-    for (const request::RequestId id : waiting) {
-      open_.fail(id, {Code::kUnavailable, "worker_broken",
-                      "the model's worker keeps dying: " + model.trouble.detail()});
-    }
+    fail_waiting(model, {Code::kUnavailable, "worker_broken",
+                         "the model's worker keeps dying: " + model.trouble.detail()});
   }
   if (on_model_change_) on_model_change_();
+}
+
+void Pipeline::fail_waiting(ServedModel& model, const Status& status) {
+  std::vector<request::RequestId> waiting;
+  for (LaneSlot& slot : model.lanes) {
+    for (const lane::QueuedRow& row : slot.lane.window(slot.lane.rows())) waiting.push_back(row.request);
+  }
+  for (const Group& group : model.retries) {
+    for (const lane::QueuedRow& row : group.rows) waiting.push_back(row.request);
+  }
+  for (const request::RequestId id : waiting) open_.fail(id, status);
 }
 
 void Pipeline::begin_warm_up(ServedModel& model, supervisor::Worker& worker) {

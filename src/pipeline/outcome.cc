@@ -89,8 +89,9 @@ void Pipeline::failed(ServedModel& model, WorkerSlot& slot, InFlight batch,
                                   {"length", std::uint64_t{batch.shape.length}},
                                   {"failure", supervisor::failure_name(failure.failure)},
                                   {"detail", failure.detail}});
+  const bool learned = failure.failure == RunFailure::kOverGrant;
   bool moved = false;
-  if (failure.failure == RunFailure::kOverGrant) {
+  if (learned) {
     ++model.stats.over_grants;
     model.cost->observe_over_grant(batch.shape, std::max(failure.needed, batch.grant + Bytes(1)));
     moved = model.ladder.trouble(Trouble::kOverGrant);
@@ -103,7 +104,13 @@ void Pipeline::failed(ServedModel& model, WorkerSlot& slot, InFlight batch,
     host_.log.warn("degraded", {{"model", model.spec->name},
                                 {"step", std::uint64_t{model.ladder.step()}},
                                 {"max_rows", std::uint64_t{model.ladder.max_rows()}}});
-    save_profile(model);
+  }
+  // Rare, and dear to learn twice: the next start knows it.
+  if (moved || learned) save_profile(model);
+  if (model.ladder.is_refusing()) {
+    fail_waiting(
+        model, Status(Code::kOverloaded, "degraded", "the model runs out of memory even with batches of one")
+                   .with_retry_after(1));
   }
   std::erase_if(batch.group.rows,
                 [this](const lane::QueuedRow& row) { return open_.find(row.request) == nullptr; });

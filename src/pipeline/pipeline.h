@@ -96,6 +96,8 @@ class Pipeline {
   void carry_out(ServedModel& model, Recovery recovery, const std::string& detail);
   void forget_rows(request::RequestId id, const request::Request& request);
 
+  // Answers every request of the model that has rows waiting.
+  void fail_waiting(ServedModel& model, const Status& status);
   void start_workers(ServedModel& model);
   void worker_changed(ServedModel& model, std::size_t number);
   void begin_warm_up(ServedModel& model, supervisor::Worker& worker);

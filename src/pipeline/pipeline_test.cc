@@ -214,6 +214,30 @@ TEST(Pipeline, TwoModelsUnderOneSmallBudgetNeverStarveEachOther) {
   }
 }
 
+TEST(Pipeline, MemoryTroubleThatStaysEndsInRefusalAndClimbsBack) {
+  PipelineRig rig;
+  rig.serve(sum_spec());
+  rig.processes.model.fault = [](const FakeBatch&) { return FakeFault::kPressure; };
+  std::vector<std::shared_ptr<Outcome>> outcomes;
+  for (std::uint32_t i = 0; i < 200; ++i) outcomes.push_back(rig.ask({1, 16}));
+  rig.loop.advance(seconds(10));
+  for (const auto& outcome : outcomes) {
+    ASSERT_TRUE(outcome->is_answered());
+    EXPECT_EQ(Code::kOverloaded, outcome->status->code());
+    EXPECT_TRUE(outcome->status->retry_after_seconds().has_value());
+  }
+  EXPECT_FALSE(rig.model().is_ready()) << "readiness says so";
+
+  rig.processes.model.fault = [](const FakeBatch&) { return FakeFault::kNone; };
+  std::shared_ptr<Outcome> last;
+  for (std::uint32_t i = 0; i < 2000; ++i) {
+    last = rig.ask({1, 16});
+    rig.loop.advance(milliseconds(20));
+  }
+  EXPECT_TRUE(last->status->is_ok()) << last->status->to_string();
+  EXPECT_EQ(64U, rig.model().ladder.max_rows());
+}
+
 TEST(Pipeline, AModelThatCannotBeLoadedSaysWhyAndRefuses) {
   PipelineRig rig;
   rig.processes.model.load_failure = wire::Failed{"bad_model_file", "not a zip archive"};

@@ -75,11 +75,11 @@ Result<Inspection> inspect(const ServerOptions& options, const std::function<voi
   AsioLoop loop(io);
   memory::Budget budget("host", memory::budget_from(options.memory, limits, options.headroom));
   supervisor::ChildProcessFactory processes(loop);
-  const auto profiles = state::StateStore::open(state_directory(options), *log);
+  const auto profiles = state::StateStore::open(options.state_directory, *log);
   pipeline::PipelineOptions pipeline_options;
   pipeline_options.compute_tokens = std::max(1U, std::thread::hardware_concurrency());
   pipeline_options.launch = [&options](const model::ModelSpec& model) {
-    return launch_command(model, worker_directory(options));
+    return launch_command(model, options.worker_directory);
   };
   pipeline::Pipeline pipeline(std::move(pipeline_options), {loop, processes, budget, *log, profiles.get()});
   pipeline.on_model_change([&] {

@@ -75,7 +75,7 @@ class Running {
         loop_(io_),
         budget_("host", found.budget),
         processes_(loop_),
-        profiles_(state::StateStore::open(state_directory(options), *log_)),
+        profiles_(state::StateStore::open(options.state_directory, *log_)),
         pipeline_(pipeline_options(options, found.budget),
                   {loop_, processes_, budget_, *log_, profiles_.get()}),
         pool_(loop_, options.text_threads, kTextJobs),
@@ -106,7 +106,7 @@ class Running {
     pipeline::PipelineOptions pipeline;
     pipeline.compute_tokens = std::max(1U, std::thread::hardware_concurrency());
     pipeline.ingress_limit = ingress_limit(options, budget);
-    pipeline.launch = [directory = worker_directory(options)](const model::ModelSpec& spec) {
+    pipeline.launch = [directory = options.worker_directory](const model::ModelSpec& spec) {
       return launch_command(spec, directory);
     };
     return pipeline;
@@ -120,6 +120,7 @@ class Running {
     common.header_timeout = options_.header_timeout;
     common.body_stall_timeout = options_.body_stall_timeout;
     common.keep_alive_timeout = options_.keep_alive_timeout;
+    common.metrics_registry = &metrics_;
     const bool shared = options_.http_port && options_.sagemaker_port && *options_.http_port != 0 &&
                         *options_.http_port == *options_.sagemaker_port;
     if (options_.http_port) {
