@@ -49,7 +49,7 @@ TEST(Arguments, ServeTakesItsFlags) {
       serve({"--memory",       "600MiB",    "--http-port",       "0",   "--sagemaker-port", "8080",
              "--metrics-port", "off",       "--state",           "/s",  "--port-file",      "/p",
              "--host",         "127.0.0.1", "--overload-status", "429", "--policy",         "fifo",
-             "--v2-deadline",  "900s",      "--threads",         "2",   "--no-learn"});
+             "--v2-deadline",  "900s",      "--threads",         "2"});
   EXPECT_EQ(options.models, "m");
   EXPECT_EQ(options.memory, mib(600));
   EXPECT_EQ(options.http_port, 0);
@@ -62,8 +62,6 @@ TEST(Arguments, ServeTakesItsFlags) {
   EXPECT_EQ(options.policy, model::Policy::kFifo);
   EXPECT_EQ(options.v2_deadline, seconds(900));
   EXPECT_EQ(options.threads, 2U);
-  EXPECT_FALSE(options.learn);
-  EXPECT_TRUE(options.profile);
 }
 
 TEST(Arguments, FlagsWinOverVariablesWinOverTheFile) {

@@ -91,10 +91,6 @@ void add_workers(Settings& settings, server::ServerOptions& o) {
                                    o.threads, 0, 1024));
   settings.push_back(count_setting({"text-threads", "N", "that turn text into ids"}, o.text_threads, 1, 64));
   settings.push_back(policy_setting(o.policy));
-  settings.push_back(
-      switch_setting({"no-learn", "", "cost models stay as profiled or loaded"}, o.learn, false));
-  settings.push_back(
-      switch_setting({"no-profile", "", "cost models come from the state folder only"}, o.profile, false));
   settings.push_back(text_setting({"state", "DIR",
                                    "learned profiles; default: /var/lib/tonnage for root, else "
                                    "$XDG_STATE_HOME/tonnage"},

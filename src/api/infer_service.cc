@@ -200,6 +200,7 @@ void InferService::answered(const std::shared_ptr<Call>& call, Result<request::A
     reply.headers.emplace_back("Inference-Header-Content-Length", std::to_string(*encoded->json_length));
   }
   if (answer->truncated_rows > 0) {
+    request_metrics_.truncated(*call->spec, answer->truncated_rows);
     reply.headers.emplace_back("X-Tonnage-Truncated-Rows", std::to_string(answer->truncated_rows));
   }
   if (!answer->degraded_by.empty()) reply.headers.emplace_back("X-Tonnage-Degraded-By", answer->degraded_by);

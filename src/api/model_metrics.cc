@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/bug.h"
+#include "supervisor/names.h"
 #include "telemetry/metric_names.h"
 
 namespace tonnage::api {
@@ -45,6 +46,10 @@ void publish_workers(const pipeline::ServedModel& model, telemetry::Registry& me
   for (const pipeline::WorkerSlot& slot : model.workers) {
     const supervisor::WorkerMemory memory = slot.worker->memory();
     const telemetry::Labels labels = with(labels_of(*model.spec), "worker", slot.worker->options().name);
+    for (const supervisor::WorkerState state : supervisor::kWorkerStates) {
+      metrics.gauge(metric::kWorkerState, with(labels, "state", std::string(supervisor::state_name(state))))
+          .set(slot.worker->state() == state ? 1 : 0);
+    }
     metrics.gauge(metric::kLease, labels).set(number(memory.lease));
     metrics.gauge(metric::kGrant, labels).set(number(memory.grant));
     metrics.gauge(metric::kResident, labels).set(number(memory.reading.anonymous));
@@ -63,7 +68,7 @@ void publish_batches(const pipeline::ServedModel& model, telemetry::Registry& me
   raise_to(metrics.counter(metric::kPressure, labels), stats.pressures);
   raise_to(metrics.counter(metric::kRetries, labels), stats.retried_rows);
   raise_to(metrics.counter(metric::kPoisonRows, labels), stats.poison_rows);
-  raise_to(metrics.counter(metric::kWorkerDeaths, with(labels, "reason", "any")), stats.deaths);
+  raise_to(metrics.counter(metric::kWorkerDeaths, labels), stats.deaths);
   raise_to(metrics.counter(metric::kNvExecCount, labels), stats.batches);
   metrics.gauge(metric::kNvPending, labels).set(static_cast<double>(model.waiting_rows()));
 }
@@ -77,7 +82,7 @@ RequestMetrics::Series& RequestMetrics::series_of(const model::ModelSpec& spec) 
   Series series;
   series.answered =
       &registry_.counter(metric::kRequests, with(with(labels, "outcome", "answered"), "reason", "ok"));
-  series.seconds = &registry_.histogram(metric::kRequestSeconds, with(labels, "class", "all"));
+  series.seconds = &registry_.histogram(metric::kRequestSeconds, labels);
   series.nv_success = &registry_.counter(metric::kNvSuccess, labels);
   series.nv_failure = &registry_.counter(metric::kNvFailure, labels);
   series.nv_count = &registry_.counter(metric::kNvCount, labels);
@@ -98,19 +103,29 @@ void RequestMetrics::count(const model::ModelSpec* spec, const Status& status, D
   }
   telemetry::Labels labels{{"model", spec == nullptr ? "" : spec->name},
                            {"version", spec == nullptr ? "" : spec->version}};
-  if (spec != nullptr) series_of(*spec).nv_failure->add();
+  if (spec != nullptr) {
+    series_of(*spec).nv_failure->add();
+    if (status.code() == Code::kCancelled) registry_.counter(metric::kCancelledRows, labels).add(rows);
+    if (status.code() == Code::kDeadlineExceeded) registry_.counter(metric::kExpiredRows, labels).add(rows);
+  }
   labels =
       with(with(std::move(labels), "outcome", outcome_of(status)), "reason", std::string(status.reason()));
   registry_.counter(metric::kRequests, labels).add();
 }
 
+void RequestMetrics::truncated(const model::ModelSpec& spec, std::uint32_t rows) {
+  registry_.counter(metric::kTruncatedRows, labels_of(spec)).add(rows);
+}
+
 void publish(const memory::Account& root, const pipeline::Pipeline& pipeline, telemetry::Registry& metrics) {
   publish_account(root, root.name(), metrics);
   raise_to(metrics.counter(metric::kBugs), bug_count());
+  metrics.gauge(metric::kBuildInfo, {{"version", TONNAGE_VERSION}}).set(1);
   for (const pipeline::ServedModel* model : pipeline.models()) {
     const telemetry::Labels labels = labels_of(*model->spec);
     metrics.gauge(metric::kModelReady, labels).set(model->is_ready() ? 1 : 0);
     metrics.gauge(metric::kLadderStep, labels).set(model->ladder.step());
+    metrics.gauge(metric::kNvLoadSeconds, labels).set(to_seconds(model->cold_start));
     if (model->cost) metrics.gauge(metric::kTimeDrift, labels).set(model->cost->drift());
     for (const pipeline::LaneSlot& slot : model->lanes) {
       const telemetry::Labels lane = with(labels, "class", slot.is_long ? "long" : "short");

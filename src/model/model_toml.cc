@@ -96,7 +96,6 @@ void read_limits(Reader& reader, ModelSpec& spec) {
   reader.choice("too_long", spec.too_long, {{"refuse", TooLong::kRefuse}, {"truncate", TooLong::kTruncate}});
   reader.choice("rows", spec.rows, {{"spread", RowsRule::kSpread}, {"together", RowsRule::kTogether}});
   reader.choice("meet", spec.meet, {{"pad", MeetRule::kPad}, {"group", MeetRule::kGroup}});
-  reader.choice("enforce", spec.enforce, {{"on", Enforce::kOn}, {"observe", Enforce::kObserve}});
   reader.boolean("idempotent", spec.idempotent);
   reader.duration("deadline_ms", milliseconds(1), spec.deadline);
   reader.table("batching", [&](Reader& r) { read_batching(r, spec.batching); });

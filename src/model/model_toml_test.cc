@@ -12,7 +12,6 @@ max_length = 512
 too_long = "truncate"
 rows = "spread"
 meet = "pad"
-enforce = "observe"
 labels = ["negative", "positive"]
 deadline_ms = 1500
 max_rows_per_request = 100
@@ -88,7 +87,6 @@ TEST(ModelToml, ReadsEveryKey) {
   EXPECT_EQ(spec.route, "trace");
   EXPECT_EQ(spec.max_length, 512U);
   EXPECT_EQ(spec.too_long, TooLong::kTruncate);
-  EXPECT_EQ(spec.enforce, Enforce::kObserve);
   EXPECT_EQ(spec.labels, (std::vector<std::string>{"negative", "positive"}));
   EXPECT_EQ(spec.deadline, milliseconds(1500));
   EXPECT_EQ(spec.max_rows_per_request, 100U);

@@ -132,7 +132,8 @@ Result<std::vector<RepositoryEntry>> scan_repository(const std::string& root) {
     return entries;
   }
   for (const fs::path& child : children(root)) {
-    if (!is_folder(child) || is_skipped(child)) continue;
+    // A folder without anything of a model (texts, notes) is not a broken model.
+    if (!is_folder(child) || is_skipped(child) || !looks_like_a_model(child)) continue;
     entries.push_back({child.string(), load_model_directory(child.string())});
   }
   if (entries.empty()) {

@@ -48,16 +48,15 @@ TEST_F(Repository, TakesTheHighestNumericVersionOnly) {
   EXPECT_EQ(entries[0].spec->path, (root_ / "m/10/model.pt").string());
 }
 
-TEST_F(Repository, ABrokenModelDoesNotHideTheOthers) {
+TEST_F(Repository, ABrokenModelDoesNotHideTheOthersAndAFolderOfTextsIsNoModel) {
   write("bad/model.toml", "max_lenght = 3");
-  write("empty/readme", "");
+  write("texts/reviews.jsonl", "");
   write("good/model.toml", kStub);
   write(".hidden/model.toml", "not looked at");
   const auto entries = scan();
-  ASSERT_EQ(entries.size(), 3U);
+  ASSERT_EQ(entries.size(), 2U);
   EXPECT_EQ(entries[0].spec.status().reason(), "bad_config");
-  EXPECT_EQ(entries[1].spec.status().reason(), "no_model");
-  EXPECT_TRUE(entries[2].spec.is_ok()) << entries[2].spec.status().to_string();
+  EXPECT_TRUE(entries[1].spec.is_ok()) << entries[1].spec.status().to_string();
 }
 
 TEST_F(Repository, TheRootMayBeOneModel) {

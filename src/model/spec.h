@@ -50,7 +50,6 @@ enum class RowsRule : std::uint8_t { kSpread, kTogether };
 enum class TooLong : std::uint8_t { kRefuse, kTruncate };
 enum class MeetRule : std::uint8_t { kPad, kGroup };  // rows of different length: pad, or equal sizes only
 enum class Policy : std::uint8_t { kDp, kBuckets, kFifo };
-enum class Enforce : std::uint8_t { kOn, kObserve };
 
 // Defaults: docs/config.md gives unit and reason of each.
 struct BatchingOptions {
@@ -88,7 +87,6 @@ struct ModelSpec {
   std::uint32_t max_length = 0;  // 0: no input has a free dim
   std::uint32_t max_rows_per_request = 4096;
   BatchingOptions batching;
-  Enforce enforce = Enforce::kOn;
 
   std::optional<TokenizerSpec> tokenizer;       // then requests may carry one BYTES input `text`
   std::vector<std::string> labels;              // SageMaker replies: label and score of the first output

@@ -170,6 +170,12 @@ bool Pipeline::dispatch(const Candidate& candidate) {
     model.retries.pop_front();
   } else {
     group.rows = candidate.lane->lane.take(candidate.plan.batch);
+    if (model.metrics) {
+      const TimePoint now = host_.loop.now();
+      for (const lane::QueuedRow& row : group.rows) {
+        model.metrics->left_lane(candidate.lane->is_long, now - row.enqueued);
+      }
+    }
   }
   return run_group(model, slot, std::move(group), candidate.plan);
 }

@@ -61,6 +61,7 @@ void Pipeline::deliver(ServedModel& model, const InFlight& batch, const supervis
   record.grant = batch.grant;
   record.peak = done.peak;
   model.stats.add(record);
+  if (model.metrics) model.metrics->executed(record, done.round_trip);
   model.stats.longest = std::max(model.stats.longest, batch.shape.length);
   model.cost->observe({batch.shape, done.peak, done.round_trip});
   model.ladder.clean_batch();

@@ -34,6 +34,9 @@ Status Pipeline::add_model(model::ModelSpec spec) {
   }
   auto model = std::make_unique<ServedModel>(std::move(spec));
   for (LaneSlot& slot : model->lanes) slot.number = next_lane_number_++;
+  if (host_.metrics != nullptr) {
+    model->metrics = std::make_unique<BatchMetrics>(*host_.metrics, *model->spec);
+  }
   ServedModel& added = *models_.emplace(model->spec->name, std::move(model)).first->second;
   start_workers(added);
   return Status::ok();

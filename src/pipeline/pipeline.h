@@ -48,6 +48,7 @@ class Pipeline {
     memory::Budget& budget;
     telemetry::Log& log;
     cost::ProfileStorePort* profiles = nullptr;  // nothing is remembered without one
+    telemetry::Registry* metrics = nullptr;
   };
 
   Pipeline(PipelineOptions options, Host host);

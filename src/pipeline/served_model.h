@@ -15,6 +15,7 @@
 #include "cost/cost_model.h"
 #include "lane/lane.h"
 #include "model/spec.h"
+#include "pipeline/batch_metrics.h"
 #include "pipeline/ladder.h"
 #include "pipeline/poison.h"
 #include "pipeline/recovery.h"
@@ -70,6 +71,7 @@ struct ServedModel {
   Ladder ladder;
   PoisonMemory poison;
   RunningStats stats;
+  std::unique_ptr<BatchMetrics> metrics;  // none where nobody reads them
   TimePoint ready_since = kNever;
   Duration cold_start{};           // spawn to ready, of the last start
   std::vector<Duration> row_work;  // per column: predicted seconds of one row in a good batch

@@ -77,7 +77,7 @@ class Running {
         processes_(loop_),
         profiles_(state::StateStore::open(options.state_directory, *log_)),
         pipeline_(pipeline_options(options, found.budget),
-                  {loop_, processes_, budget_, *log_, profiles_.get()}),
+                  {loop_, processes_, budget_, *log_, profiles_.get(), &metrics_}),
         pool_(loop_, options.text_threads, kTextJobs),
         service_(service_options(options, found.budget), {loop_, pipeline_, pool_, budget_, metrics_}),
         signals_(io_, SIGTERM, SIGINT) {}
@@ -123,12 +123,16 @@ class Running {
     common.metrics_registry = &metrics_;
     const bool shared = options_.http_port && options_.sagemaker_port && *options_.http_port != 0 &&
                         *options_.http_port == *options_.sagemaker_port;
+    const bool shared_metrics = options_.http_port && options_.metrics_port && *options_.http_port != 0 &&
+                                *options_.http_port == *options_.metrics_port;
     if (options_.http_port) {
       http::HttpOptions data = common;
       data.port = *options_.http_port;
       data.sagemaker = shared;
+      data.metrics = shared_metrics;
       TONNAGE_ASSIGN(ports.http, open(data, "--http-port"));
       if (shared) ports.sagemaker = ports.http;
+      if (shared_metrics) ports.metrics = ports.http;
     }
     if (options_.sagemaker_port && !shared) {
       http::HttpOptions sagemaker = common;
@@ -136,7 +140,7 @@ class Running {
       sagemaker.sagemaker = true;
       TONNAGE_ASSIGN(ports.sagemaker, open(sagemaker, "--sagemaker-port"));
     }
-    if (options_.metrics_port) {
+    if (options_.metrics_port && !shared_metrics) {
       http::HttpOptions metrics = common;
       metrics.port = *options_.metrics_port;
       metrics.v2 = false;

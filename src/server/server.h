@@ -45,8 +45,6 @@ struct ServerOptions {
   std::uint32_t threads = 0;            // --threads of each worker; 0: the model's, else all cores
   std::uint32_t text_threads = 1;       // --text-threads: of the tokenizer pool
   std::optional<model::Policy> policy;  // --policy: overrides every model's (dp, buckets, fifo)
-  bool learn = true;                    // --no-learn: cost models stay as profiled or loaded
-  bool profile = true;                  // --no-profile: cost models come from the state directory only
 
   Duration v2_deadline = seconds(60);         // --v2-deadline
   Duration sagemaker_deadline = seconds(55);  // --sagemaker-deadline

@@ -31,8 +31,6 @@ inline constexpr std::string_view kRequests = "tonnage_requests_total";
 inline constexpr std::string_view kRequestSeconds = "tonnage_request_duration_seconds";
 inline constexpr std::string_view kQueueSeconds = "tonnage_queue_duration_seconds";
 inline constexpr std::string_view kExecutionSeconds = "tonnage_execution_duration_seconds";
-inline constexpr std::string_view kTokenizeSeconds = "tonnage_tokenize_duration_seconds";
-inline constexpr std::string_view kRetryAfterSeconds = "tonnage_retry_after_seconds";
 inline constexpr std::string_view kTruncatedRows = "tonnage_truncated_rows_total";
 inline constexpr std::string_view kCancelledRows = "tonnage_cancelled_rows_total";
 inline constexpr std::string_view kExpiredRows = "tonnage_expired_rows_total";
@@ -53,7 +51,6 @@ inline constexpr std::string_view kPoisonRows = "tonnage_poison_rows_total";
 // Lanes.
 inline constexpr std::string_view kLaneRows = "tonnage_lane_rows";
 inline constexpr std::string_view kLaneSeconds = "tonnage_lane_work_seconds";
-inline constexpr std::string_view kWouldRefuse = "tonnage_would_refuse_total";
 // Memory.
 inline constexpr std::string_view kAccountUsed = "tonnage_account_used_bytes";
 inline constexpr std::string_view kAccountLimit = "tonnage_account_limit_bytes";
@@ -79,13 +76,9 @@ inline constexpr std::string_view kNvCount = "nv_inference_count";
 inline constexpr std::string_view kNvExecCount = "nv_inference_exec_count";
 inline constexpr std::string_view kNvRequestUs = "nv_inference_request_duration_us";
 inline constexpr std::string_view kNvQueueUs = "nv_inference_queue_duration_us";
-inline constexpr std::string_view kNvComputeInputUs = "nv_inference_compute_input_duration_us";
 inline constexpr std::string_view kNvComputeInferUs = "nv_inference_compute_infer_duration_us";
-inline constexpr std::string_view kNvComputeOutputUs = "nv_inference_compute_output_duration_us";
 inline constexpr std::string_view kNvPending = "nv_inference_pending_request_count";
 inline constexpr std::string_view kNvLoadSeconds = "nv_model_load_duration_secs";
-inline constexpr std::string_view kNvCpuMemoryTotal = "nv_cpu_memory_total_bytes";
-inline constexpr std::string_view kNvCpuMemoryUsed = "nv_cpu_memory_used_bytes";
 }  // namespace metric
 
 // Every metric, in the order in which the text lists them.
