@@ -62,9 +62,10 @@ std::string path_of(const auto* entry) {
 }
 
 Status over_budget(const auto* entry, Bytes amount) {
-  return {Code::kOverloaded, "over_budget",
-          fmt::format("account {} has {} of {} free, {} were asked for", path_of(entry),
-                      format_bytes(entry->room()), format_bytes(entry->limit), format_bytes(amount))};
+  return Status(Code::kOverloaded, "over_budget",
+                fmt::format("account {} has {} of {} free, {} were asked for", path_of(entry),
+                            format_bytes(entry->room()), format_bytes(entry->limit), format_bytes(amount)))
+      .with_retry_after(1);
 }
 
 // The lowest account that is above (or is) both.

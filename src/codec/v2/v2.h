@@ -13,7 +13,7 @@ namespace tonnage::codec::v2 {
 // `json_length`: the header Inference-Header-Content-Length as sent (nothing: the whole body is
 // JSON). 0 means a raw request. Malformed values are refused by parse_json_length.
 Result<std::optional<std::size_t>> parse_json_length(std::string_view header, std::size_t body_bytes);
-// `body` needs simdjson's 64 bytes of padding behind it (capacity); it is not changed.
+// `body` is not changed.
 Result<Decoded> decode_infer(const model::ModelSpec& spec, std::string& body,
                              std::optional<std::size_t> json_length);
 Result<EncodedBody> encode_infer(const model::ModelSpec& spec, const request::Request& request,
