@@ -10,8 +10,9 @@ namespace {
 
 TEST(Envelope, CoversTheWidestDecodedFormOfABody) {
   // "1," becomes eight bytes of INT64 and as much again while it is moved into its tensor.
-  EXPECT_GE(decoding_bytes(1000), Bytes(9000));
-  EXPECT_EQ(Bytes::max(), decoding_bytes(~std::size_t{0})) << "an absurd length saturates";
+  EXPECT_GE(decoding_bytes(1000, std::nullopt), Bytes(9000));
+  EXPECT_LT(decoding_bytes(1000, 100), Bytes(8000)) << "binary tensors are copied once";
+  EXPECT_EQ(Bytes::max(), decoding_bytes(~std::size_t{0}, std::nullopt)) << "an absurd length saturates";
 }
 
 TEST(Envelope, HoldsTensorsAndTheReplyOfTheLongestRow) {

@@ -14,7 +14,11 @@ constexpr Bytes kPerRequest = kib(4);  // the records around it
 
 }  // namespace
 
-Bytes decoding_bytes(std::size_t body) { return Bytes(body) * kJsonDecodeFactor + kPerRequest; }
+Bytes decoding_bytes(std::size_t body, std::optional<std::size_t> json_length) {
+  const std::size_t json = std::min(json_length.value_or(body), body);
+  // Binary tensors are copied once, as they are.
+  return Bytes(json) * kJsonDecodeFactor + Bytes(body - json) * 2 + kPerRequest;
+}
 
 Bytes envelope_bytes(const request::Request& request) {
   Bytes total = kPerRequest;

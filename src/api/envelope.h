@@ -2,13 +2,17 @@
 // How much one request may hold in the front: pure arithmetic that saturates.
 #pragma once
 
+#include <cstddef>
+#include <optional>
+
 #include "base/bytes.h"
 #include "request/request.h"
 
 namespace tonnage::api {
 
-// While a body is being decoded: the body, the parser's index and the widest decoded form.
-Bytes decoding_bytes(std::size_t body);
+// While a body is being decoded: the body and its widest decoded form. `json_length`: of a body with
+// binary tensors behind the JSON; nothing: all of it is JSON or text.
+Bytes decoding_bytes(std::size_t body, std::optional<std::size_t> json_length);
 // From then on: the tensors, the outputs by spec × rows, and the reply's text.
 Bytes envelope_bytes(const request::Request& request);
 

@@ -39,6 +39,9 @@ struct InferService::Call {
   memory::Charge envelope;
   request::RequestId request;  // once submitted
   bool is_submitted = false;
+  // While the pool holds the texts, the envelope stays charged, whether the client waits or not.
+  std::shared_ptr<std::atomic<bool>> left_pool_job;
+  Loop::Timer deadline;  // until the pipeline watches it
   TimePoint arrived{};
   // What the encoder needs of the request after the pipeline has taken it.
   request::Request shell;
@@ -113,16 +116,21 @@ CallId InferService::infer(InferCall body, Completion<Reply> done) {
 
 Status InferService::begin(std::shared_ptr<Call> call, InferCall body) {
   TONNAGE_ASSIGN(const pipeline::ServedModel* model, resolve(body.model, body.version));
+  if (!model->accepts()) {
+    return {Code::kUnavailable, "not_ready",
+            model->trouble.is_ok() ? "the model is loading" : model->trouble.detail()};
+  }
   call->spec = model->spec;
   call->envelope = std::move(body.ingress);
   TONNAGE_TRY(call->envelope.transfer(envelopes_));
-  TONNAGE_TRY(call->envelope.grow_to(std::max(call->envelope.amount(), decoding_bytes(body.body.size()))));
 
+  std::optional<std::size_t> json_length;
+  if (call->dialect == Dialect::kV2 && body.json_length_header) {
+    TONNAGE_ASSIGN(json_length, codec::v2::parse_json_length(*body.json_length_header, body.body.size()));
+  }
+  const Bytes needed = decoding_bytes(body.body.size(), json_length);
+  TONNAGE_TRY(call->envelope.grow_to(std::max(call->envelope.amount(), needed)));
   if (call->dialect == Dialect::kV2) {
-    std::optional<std::size_t> json_length;
-    if (body.json_length_header) {
-      TONNAGE_ASSIGN(json_length, codec::v2::parse_json_length(*body.json_length_header, body.body.size()));
-    }
     TONNAGE_ASSIGN(call->decoded, codec::v2::decode_infer(*call->spec, body.body, json_length));
   } else {
     TONNAGE_ASSIGN(call->decoded, codec::sagemaker::decode_invocation(*call->spec, body.body,
@@ -137,6 +145,13 @@ Status InferService::begin(std::shared_ptr<Call> call, InferCall body) {
   return Status::ok();
 }
 
+Duration InferService::deadline_of(const Call& call) const {
+  Duration deadline = call.dialect == Dialect::kV2 ? options_.v2_deadline : options_.sagemaker_deadline;
+  if (call.spec->deadline > Duration{}) deadline = std::min(deadline, call.spec->deadline);
+  if (call.decoded.timeout) deadline = std::min(deadline, *call.decoded.timeout);
+  return deadline;
+}
+
 void InferService::tokenise(std::shared_ptr<Call> call) {
   const auto tokenizer = tokenizers_.find(call->spec->name);
   if (tokenizer == tokenizers_.end()) {
@@ -147,6 +162,11 @@ void InferService::tokenise(std::shared_ptr<Call> call) {
   std::size_t bytes = 0;
   for (const std::string& text : job.texts) bytes += text.size();
   if (bytes > kInPlaceTextBytes) {
+    call->left_pool_job = std::make_shared<std::atomic<bool>>(false);
+    job.cancelled = call->left_pool_job;
+    call->deadline = host_.loop.call_at(call->arrived + deadline_of(*call), [this, call] {
+      close(*call, Status(Code::kDeadlineExceeded, "deadline", "not answered within its deadline"));
+    });
     return host_.pool.submit(std::move(job), Completion<std::vector<text::Tokens>>([this, call](auto tokens) {
                                tokenised(call, std::move(tokens));
                              }));
@@ -155,7 +175,9 @@ void InferService::tokenise(std::shared_ptr<Call> call) {
 }
 
 void InferService::tokenised(const std::shared_ptr<Call>& call, Result<std::vector<text::Tokens>> tokens) {
-  if (!call->done.is_open()) return;  // cancelled meanwhile
+  call->left_pool_job = nullptr;
+  call->deadline.reset();
+  if (!call->done.is_open()) return call->envelope.release();  // cancelled or expired meanwhile
   if (!tokens.is_ok()) return close(*call, tokens.status());
   Status filled = fill_text_rows(*call->spec, *tokens, call->decoded.request);
   if (!filled.is_ok()) return close(*call, std::move(filled));
@@ -174,10 +196,7 @@ void InferService::submit(const std::shared_ptr<Call>& call) {
   call->shell.rows = request.rows;
   call->shell.length = request.length;
   request.arrived = call->arrived;
-  Duration deadline = call->dialect == Dialect::kV2 ? options_.v2_deadline : options_.sagemaker_deadline;
-  if (call->spec->deadline > Duration{}) deadline = std::min(deadline, call->spec->deadline);
-  if (call->decoded.timeout) deadline = std::min(deadline, *call->decoded.timeout);
-  request.deadline = call->arrived + deadline;
+  request.deadline = call->arrived + deadline_of(*call);
   request.envelope = std::move(call->envelope);
   request.completion =
       Completion<request::Answer>([this, call](auto answer) { answered(call, std::move(answer)); });
@@ -215,7 +234,11 @@ void InferService::close(Call& call, Result<Reply> reply) {
   ++generations_[call.id.index];
   free_.push_back(call.id.index);
   request_metrics_.count(call.spec.get(), reply.status(), host_.loop.now() - call.arrived, call.shell.rows);
-  call.envelope.release();
+  if (call.left_pool_job) {
+    call.left_pool_job->store(true, std::memory_order_relaxed);
+  } else {
+    call.envelope.release();
+  }
   if (call.done.is_open()) call.done.answer(std::move(reply));
 }
 

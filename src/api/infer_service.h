@@ -69,6 +69,7 @@ class InferService final : public Service {
 
   Result<const pipeline::ServedModel*> resolve(std::string_view model, std::string_view version) const;
   Status begin(std::shared_ptr<Call> call, InferCall body);
+  Duration deadline_of(const Call& call) const;
   void tokenise(std::shared_ptr<Call> call);
   void tokenised(const std::shared_ptr<Call>& call, Result<std::vector<text::Tokens>> tokens);
   void submit(const std::shared_ptr<Call>& call);

@@ -68,7 +68,7 @@ void publish_batches(const pipeline::ServedModel& model, telemetry::Registry& me
   raise_to(metrics.counter(metric::kPressure, labels), stats.pressures);
   raise_to(metrics.counter(metric::kRetries, labels), stats.retried_rows);
   raise_to(metrics.counter(metric::kPoisonRows, labels), stats.poison_rows);
-  raise_to(metrics.counter(metric::kWorkerDeaths, labels), stats.deaths);
+  raise_to(metrics.counter(metric::kWorkerDeaths, labels), model.deaths());
   raise_to(metrics.counter(metric::kNvExecCount, labels), stats.batches);
   metrics.gauge(metric::kNvPending, labels).set(static_cast<double>(model.waiting_rows()));
 }

@@ -100,7 +100,7 @@ void append_model(std::string& out, const ServedModel& model) {
       "\"worker_deaths\":{},\"longest\":{},",
       stats.requests, stats.refused, stats.failed, stats.batches, stats.rows, stats.real_tokens,
       stats.padded_tokens, stats.over_grants, stats.pressures, stats.retried_rows, stats.poison_rows,
-      stats.deaths, stats.longest);
+      model.deaths(), stats.longest);
   Bytes base;
   Bytes weights;
   for (const pipeline::WorkerSlot& slot : model.workers) {

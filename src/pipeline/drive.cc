@@ -11,6 +11,18 @@ namespace tonnage::pipeline {
 namespace {
 
 constexpr Duration kRetryMemoryAfter = milliseconds(20);
+constexpr Duration kProbeRefusingAfter = seconds(30);
+
+// The oldest row of the window that does not fit now.
+cost::Shape first_that_waits(const ServedModel& model, LaneSlot& slot) {
+  const Bytes free = model.largest_grant();
+  cost::Shape shape;
+  for (const lane::QueuedRow& row : slot.lane.window(model.spec->batching.window)) {
+    shape = {row.units, model.spec->padded(row.length)};
+    if (model.cost->grant(shape) > free) break;
+  }
+  return shape;
+}
 
 }  // namespace
 
@@ -28,6 +40,7 @@ void Pipeline::drive() {
   const TimePoint now = host_.loop.now();
   wake_at_ = kNever;
   someone_waits_for_memory_ = false;
+  for (auto& [name, model] : models_) model->is_skipped = false;
   for (;;) {
     candidates_.clear();
     contenders_.clear();
@@ -37,7 +50,7 @@ void Pipeline::drive() {
     if (!chosen) break;
     if (!dispatch(candidates_[*chosen])) {
       someone_waits_for_memory_ = true;
-      break;
+      candidates_[*chosen].model->is_skipped = true;
     }
   }
   if (someone_waits_for_memory_) {
@@ -54,13 +67,48 @@ void Pipeline::arm_wake(TimePoint now) {
 }
 
 void Pipeline::collect(ServedModel& model, TimePoint now) {
-  if (model.phase != ModelPhase::kReady || model.idle_worker() == nullptr) return;
+  if (model.ladder.is_refusing()) {
+    const TimePoint probe_at = model.refusing_since + kProbeRefusingAfter;
+    if (now < probe_at) {
+      wake_at_ = std::min(wake_at_, probe_at);
+      return;
+    }
+    model.ladder.time_to_probe();
+  }
+  if (model.phase != ModelPhase::kReady || model.is_skipped || model.idle_worker() == nullptr) return;
   const std::size_t before = candidates_.size();
   if (!model.retries.empty()) collect_retry(model, now);
   if (candidates_.size() > before) return;  // retries first: their rows waited longest
-  for (LaneSlot& slot : model.lanes) {
-    if (slot.lane.rows() > 0) collect_lane(model, slot, now);
+  collect_lanes(model, now);
+}
+
+// Drops of one lane may take rows of the same request out of another: all lanes are planned again then.
+void Pipeline::collect_lanes(ServedModel& model, TimePoint now) {
+  while (!plan_lanes(model, now)) {
   }
+  for (LaneSlot& slot : model.lanes) {
+    if (slot.lane.rows() > 0) {
+      offer_lane(model, slot, now);
+    } else {
+      slot.waits_since = kNever;
+    }
+  }
+}
+
+bool Pipeline::plan_lanes(ServedModel& model, TimePoint now) {
+  for (LaneSlot& slot : model.lanes) {
+    if (slot.lane.rows() == 0) continue;
+    slot.plan = model.plan(slot, now);
+    if (slot.plan.drops.empty()) continue;
+    std::vector<request::RequestId> dropped;
+    const auto window = slot.lane.window(model.spec->batching.window);
+    for (const std::uint16_t index : slot.plan.drops) dropped.push_back(window[index].request);
+    for (const request::RequestId id : dropped) {
+      open_.fail(id, {Code::kDeadlineExceeded, "deadline", "it could not be finished within its deadline"});
+    }
+    return false;
+  }
+  return true;
 }
 
 void Pipeline::collect_retry(ServedModel& model, TimePoint now) {
@@ -76,7 +124,9 @@ void Pipeline::collect_retry(ServedModel& model, TimePoint now) {
   plan.grant = model.cost->grant({plan.units, plan.length});
   plan.time = model.cost->predict_time({plan.units, plan.length});
   plan.must_start_by = now;
-  if (plan.grant <= model.largest_grant()) return offer({&model, nullptr, plan}, model.lanes[0].number);
+  if (plan.grant <= model.largest_grant()) {
+    return offer({&model, nullptr, plan, nullptr, model.lane_for(longest).number});
+  }
   if (plan.grant <= largest_possible_grant(model)) {
     someone_waits_for_memory_ = true;
     return;
@@ -89,40 +139,42 @@ void Pipeline::collect_retry(ServedModel& model, TimePoint now) {
   schedule_drive();
 }
 
-void Pipeline::collect_lane(ServedModel& model, LaneSlot& slot, TimePoint now) {
-  planner::Plan plan = model.plan(slot, now);
-  while (!plan.drops.empty()) {
-    std::vector<request::RequestId> dropped;
-    const auto window = slot.lane.window(model.spec->batching.window);
-    for (const std::uint16_t index : plan.drops) dropped.push_back(window[index].request);
-    for (const request::RequestId id : dropped) {
-      open_.fail(id, {Code::kDeadlineExceeded, "deadline", "it could not be finished within its deadline"});
-    }
-    if (slot.lane.rows() == 0) return;
-    plan = model.plan(slot, now);
-  }
-  switch (plan.kind) {
-    case planner::Plan::Kind::kRun:
-      slot.waits_since = kNever;
-      return offer({&model, &slot, plan}, slot.number);
-    case planner::Plan::Kind::kWake: wake_at_ = std::min(wake_at_, plan.wake_at); break;
-    case planner::Plan::Kind::kIdle: break;
-  }
-  if (plan.waits_for_memory) {
-    someone_waits_for_memory_ = true;
-    slot.waits_since = std::min(slot.waits_since, now);
+void Pipeline::offer_lane(ServedModel& model, LaneSlot& slot, TimePoint now) {
+  if (slot.plan.some_wait) {
+    look_after_waiting(model, slot, now);
   } else {
     slot.waits_since = kNever;
   }
+  if (slot.plan.kind == planner::Plan::Kind::kWake) wake_at_ = std::min(wake_at_, slot.plan.wake_at);
+  if (slot.plan.kind == planner::Plan::Kind::kRun) offer({&model, &slot, slot.plan, nullptr, slot.number});
 }
 
-void Pipeline::offer(Candidate candidate, std::uint32_t lane_number) {
+// Some row needs more memory than there is now: it is protected, or told that it will never fit (what it
+// needs may have been learned after it came in).
+void Pipeline::look_after_waiting(ServedModel& model, LaneSlot& slot, TimePoint now) {
+  someone_waits_for_memory_ = true;
+  slot.waits_since = std::min(slot.waits_since, now);
+  if (slot.plan.kind == planner::Plan::Kind::kRun) return;  // the plan's indices must stay valid
+  const Bytes most = largest_possible_grant(model);
+  std::vector<request::RequestId> never;
+  for (const lane::QueuedRow& row : slot.lane.window(model.spec->batching.window)) {
+    if (model.cost->grant({row.units, model.spec->padded(row.length)}) > most) never.push_back(row.request);
+  }
+  for (const request::RequestId id : never) {
+    open_.fail(id, {Code::kTooLarge, "never_fits",
+                    "what this request needs was learned to be more than there can be: at most " +
+                        format_bytes(most)});
+  }
+}
+
+void Pipeline::offer(Candidate candidate) {
+  candidate.worker = candidate.model->idle_worker_for(candidate.plan.grant);
+  if (candidate.worker == nullptr) return;
   planner::Contender contender;
-  contender.lane = lane_number;
+  contender.lane = candidate.number;
   contender.time = candidate.plan.time;
   contender.must_start_by = candidate.plan.must_start_by;
-  contender.tokens =
-      std::min(candidate.model->idle_worker()->worker->options().threads, options_.compute_tokens);
+  contender.tokens = std::min(candidate.worker->worker->options().threads, options_.compute_tokens);
   candidates_.push_back(candidate);
   contenders_.push_back(contender);
 }
@@ -135,8 +187,7 @@ void Pipeline::protect_waiting_lanes(TimePoint now) {
     for (LaneSlot& slot : model->lanes) {
       WorkerSlot* worker = model->idle_worker();
       if (slot.waits_since == kNever || slot.lane.rows() == 0 || worker == nullptr) continue;
-      const lane::QueuedRow& oldest = slot.lane.window(1).front();
-      const cost::Shape shape{oldest.units, model->spec->padded(oldest.length)};
+      const cost::Shape shape = first_that_waits(*model, slot);
       waiting.push_back({0, worker->worker->growth_for(model->cost->grant(shape)), slot.waits_since,
                          model->cost->predict_time(shape)});
     }
@@ -144,7 +195,7 @@ void Pipeline::protect_waiting_lanes(TimePoint now) {
   std::ranges::sort(waiting, {}, &memory::WaitingGrant::waiting_since);
   const std::size_t lanes = waiting.size();
   for (const Candidate& candidate : candidates_) {
-    const Bytes growth = candidate.model->idle_worker()->worker->growth_for(candidate.plan.grant);
+    const Bytes growth = candidate.worker->worker->growth_for(candidate.plan.grant);
     waiting.push_back({0, growth, now, candidate.plan.time});
   }
   for (std::size_t i = 0; i < waiting.size(); ++i) waiting[i].ticket = i;
@@ -163,7 +214,6 @@ void Pipeline::protect_waiting_lanes(TimePoint now) {
 
 bool Pipeline::dispatch(const Candidate& candidate) {
   ServedModel& model = *candidate.model;
-  WorkerSlot& slot = *model.idle_worker();
   Group group;
   if (candidate.lane == nullptr) {
     group = std::move(model.retries.front());
@@ -177,10 +227,13 @@ bool Pipeline::dispatch(const Candidate& candidate) {
       }
     }
   }
-  return run_group(model, slot, std::move(group), candidate.plan);
+  return group.rows.empty() || run_group(candidate, std::move(group));
 }
 
-bool Pipeline::run_group(ServedModel& model, WorkerSlot& slot, Group group, const planner::Plan& plan) {
+bool Pipeline::run_group(const Candidate& candidate, Group group) {
+  ServedModel& model = *candidate.model;
+  WorkerSlot& slot = *candidate.worker;
+  const planner::Plan& plan = candidate.plan;
   std::vector<batch::RowRef> rows;
   rows.reserve(plan.units);
   for (const lane::QueuedRow& row : group.rows) {
@@ -196,12 +249,13 @@ bool Pipeline::run_group(ServedModel& model, WorkerSlot& slot, Group group, cons
   }
   InFlight batch;
   batch.group = std::move(group);
-  batch.shape = {plan.units, plan.length};
+  batch.lane_number = candidate.number;
+  batch.shape = {static_cast<std::uint32_t>(rows.size()), plan.length};
   batch.grant = plan.grant;
   batch.predicted = plan.time;
   batch.started = host_.loop.now();
   supervisor::RunCommand command;
-  command.rows = plan.units;
+  command.rows = batch.shape.rows;
   command.length = plan.length;
   command.grant = plan.grant;
   command.watchdog = model.watchdog(plan.time);
@@ -211,7 +265,7 @@ bool Pipeline::run_group(ServedModel& model, WorkerSlot& slot, Group group, cons
       std::move(command),
       [this, &model, &slot](supervisor::RunOutcome outcome) { finished(model, slot, std::move(outcome)); });
   if (started.is_ok()) {
-    arbiter_.charge(model.lane_for(plan.length).number, plan.time);
+    arbiter_.charge(candidate.number, plan.time);
     return true;
   }
   // The ledger said yes a moment ago; whoever took the room since will give it back.

@@ -46,12 +46,14 @@ bool Ladder::trouble(Trouble cause) {
 }
 
 void Ladder::refused() {
+  if (is_refusing() && ++clean_ >= wait_) time_to_probe();
+}
+
+void Ladder::time_to_probe() {
   if (!is_refusing()) return;
-  if (++clean_ >= wait_) {
-    --step_;
-    clean_ = 0;
-    probing_ = true;
-  }
+  --step_;
+  clean_ = 0;
+  probing_ = true;
 }
 
 void Ladder::go_down() {

@@ -35,6 +35,8 @@ class Ladder {
   bool trouble(Trouble cause);
   // A refusing model tries one batch again after this many refusals.
   void refused();
+  // Also without traffic: a refusing model is not ready, so nobody may come to be refused.
+  void time_to_probe();
   void restore(std::uint32_t step);
 
  private:

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "batch/gather.h"
@@ -17,6 +18,9 @@ using supervisor::WorkerState;
 // TorchScript holds the file and the module at once while it loads.
 constexpr double kTorchScriptLoadFactor = 2.0;
 constexpr Duration kMakeRoomEvery = seconds(1);
+constexpr Duration kStartAgainEvery = milliseconds(50);
+constexpr Duration kWarmUpAgain = milliseconds(500);
+constexpr std::uint64_t kMostDoublings = 6;
 constexpr std::string_view kLadderKey = ":ladder";
 
 Bytes file_size(const std::string& path) {
@@ -62,6 +66,7 @@ void Pipeline::worker_changed(ServedModel& model, std::size_t number) {
         model.cold_start = now - std::exchange(slot.starting_since, kNever);
         slot.grant_when_ready = slot.worker->largest_grant();
         if (model.phase == ModelPhase::kLoading) begin_warm_up(model, *slot.worker);
+        if (model.phase == ModelPhase::kReady) model.trouble = Status::ok();
       }
       schedule_drive();
       return;
@@ -74,9 +79,10 @@ void Pipeline::worker_changed(ServedModel& model, std::size_t number) {
     case WorkerState::kBroken:
     case WorkerState::kStopped: break;
   }
-  model.stats.deaths = 0;
-  for (const WorkerSlot& each : model.workers) model.stats.deaths += each.worker->deaths();
-  if (!slot.worker->last_error().is_ok()) model.trouble = slot.worker->last_error();
+  // A model that failed for good keeps its own reason; its stopped workers have none of interest.
+  if (model.phase != ModelPhase::kFailed && !slot.worker->last_error().is_ok()) {
+    model.trouble = slot.worker->last_error();
+  }
   if (!draining_ && model.phase == ModelPhase::kReady && !model.accepts()) {
     // The breaker is open: what waits is told now instead of at its deadline.
     fail_waiting(model, {Code::kUnavailable, "worker_broken",
@@ -143,6 +149,12 @@ void Pipeline::warmed_up(ServedModel& model, Result<cost::CostModel> cost) {
     model.phase = ModelPhase::kLoading;
     model.trouble = cost.status();
     host_.log.error("warm_up_failed", {{"model", model.spec->name}, {"why", model.trouble.detail()}});
+    // Memory may have been short for a while only, and the worker may still be there.
+    const auto attempt = std::min<std::uint64_t>(model.warm_ups, kMostDoublings);
+    model.warm_up_again = host_.loop.call_after(kWarmUpAgain * (1U << attempt), [this, &model] {
+      if (model.phase != ModelPhase::kLoading || model.warm_up) return;
+      if (WorkerSlot* idle = model.idle_worker()) begin_warm_up(model, *idle->worker);
+    });
   } else {
     model.cost.emplace(std::move(cost).value());
     model.refresh_row_work();
@@ -166,7 +178,9 @@ void Pipeline::save_profile(const ServedModel& model) {
 // Runs on each charge that is given back, so it only looks at flags.
 void Pipeline::memory_came_back() {
   if (someone_waits_for_memory_) schedule_drive();
-  if (!std::exchange(a_start_waits_for_memory_, false)) return;
+  if (!a_start_waits_for_memory_ || host_.loop.now() - last_start_try_ < kStartAgainEvery) return;
+  a_start_waits_for_memory_ = false;
+  last_start_try_ = host_.loop.now();
   host_.loop.post([this, alive = std::weak_ptr<bool>(alive_)] {
     if (alive.expired()) return;
     for (auto& [name, model] : models_) {
@@ -175,14 +189,15 @@ void Pipeline::memory_came_back() {
   });
 }
 
-// Idle workers of other models give back what they hold beyond need; their leases follow the next reading.
+// Workers give back what they hold beyond need (a busy one when its batch ends); leases follow the next
+// reading.
 void Pipeline::make_room() {
   const TimePoint now = host_.loop.now();
   if (now - last_room_making_ < kMakeRoomEvery) return;
   last_room_making_ = now;
   for (auto& [name, model] : models_) {
     for (WorkerSlot& slot : model->workers) {
-      if (slot.worker->is_idle() && slot.worker->memory().lease > Bytes()) slot.worker->trim();
+      if (slot.worker->memory().lease > Bytes()) slot.worker->trim();
     }
   }
 }

@@ -36,11 +36,16 @@ void Pipeline::finished(ServedModel& model, WorkerSlot& slot, supervisor::RunOut
   InFlight batch = std::move(*slot.in_flight);
   slot.in_flight.reset();
   const Duration took = host_.loop.now() - batch.started;
-  arbiter_.charge(model.lane_for(batch.shape.length).number, took - batch.predicted);
+  arbiter_.charge(batch.lane_number, took - batch.predicted);
   if (const auto* done = std::get_if<supervisor::RunDone>(&outcome)) {
     deliver(model, batch, *done);
   } else {
     failed(model, slot, std::move(batch), std::get<supervisor::RunFailed>(outcome));
+  }
+  if (model.ladder.is_refusing()) {
+    fail_waiting(
+        model, Status(Code::kOverloaded, "degraded", "the model runs out of memory even with batches of one")
+                   .with_retry_after(1));
   }
   schedule_drive();
 }
@@ -108,11 +113,7 @@ void Pipeline::failed(ServedModel& model, WorkerSlot& slot, InFlight batch,
   }
   // Rare, and dear to learn twice: the next start knows it.
   if (moved || learned) save_profile(model);
-  if (model.ladder.is_refusing()) {
-    fail_waiting(
-        model, Status(Code::kOverloaded, "degraded", "the model runs out of memory even with batches of one")
-                   .with_retry_after(1));
-  }
+  if (moved && model.ladder.is_refusing()) model.refusing_since = host_.loop.now();
   std::erase_if(batch.group.rows,
                 [this](const lane::QueuedRow& row) { return open_.find(row.request) == nullptr; });
   if (batch.group.rows.empty()) return;
@@ -122,6 +123,12 @@ void Pipeline::failed(ServedModel& model, WorkerSlot& slot, InFlight batch,
 }
 
 void Pipeline::carry_out(ServedModel& model, Recovery recovery, const std::string& detail) {
+  // A client may have left while its rows ran.
+  for (Group& group : recovery.retry) {
+    std::erase_if(group.rows,
+                  [this](const lane::QueuedRow& row) { return open_.find(row.request) == nullptr; });
+  }
+  std::erase_if(recovery.retry, [](const Group& group) { return group.rows.empty(); });
   for (auto group = recovery.retry.rbegin(); group != recovery.retry.rend(); ++group) {
     model.stats.retried_rows += group->rows.size();
     model.retries.push_front(std::move(*group));

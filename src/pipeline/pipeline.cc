@@ -9,6 +9,25 @@
 #include "admission/admission.h"
 
 namespace tonnage::pipeline {
+namespace {
+
+// Slots and envelopes are sized before a worker is started, so the sizes must be written down.
+Status check_servable(const model::ModelSpec& spec) {
+  if (spec.inputs.empty() || spec.outputs.empty()) {
+    return invalid("bad_config",
+                   fmt::format("model '{}': model.toml must list its [[input]] and [[output]]", spec.name));
+  }
+  for (const model::TensorSpec& input : spec.inputs) {
+    if (input.type != tensor::DataType::kBytes) continue;
+    return invalid("bad_config",
+                   fmt::format("model '{}': input '{}' is BYTES; strings are taken by models with a "
+                               "[tokenizer], whose inputs are ids",
+                               spec.name, input.name));
+  }
+  return Status::ok();
+}
+
+}  // namespace
 
 Pipeline::Pipeline(PipelineOptions options, Host host)
     : options_(std::move(options)),
@@ -29,6 +48,7 @@ Pipeline::~Pipeline() {
 }
 
 Status Pipeline::add_model(model::ModelSpec spec) {
+  TONNAGE_TRY(check_servable(spec));
   if (models_.contains(spec.name)) {
     return {Code::kAlreadyExists, "model_exists", fmt::format("model '{}' is served already", spec.name)};
   }
@@ -167,6 +187,7 @@ Bytes Pipeline::largest_possible_grant(const ServedModel& model) const {
 std::uint32_t Pipeline::free_tokens() const {
   std::uint32_t held = 0;
   for (const auto& [name, model] : models_) {
+    if (model->warm_up) held += model->workers.front().worker->options().threads;
     for (const WorkerSlot& slot : model->workers) {
       if (slot.in_flight) held += slot.worker->options().threads;
     }
@@ -186,13 +207,11 @@ std::vector<const ServedModel*> Pipeline::models() const {
   return all;
 }
 
-void Pipeline::drain() { draining_ = true; }
-
 void Pipeline::stop() {
   draining_ = true;
   open_.fail_all({Code::kUnavailable, "draining", "the server is shutting down"});
   for (auto& [name, model] : models_) {
-    model->warm_up.reset();
+    save_profile(*model);  // with what traffic has taught
     for (WorkerSlot& slot : model->workers) slot.worker->stop(Duration{});
   }
 }

@@ -61,8 +61,6 @@ class Pipeline {
   // Admission and lane. A refusal is answered inside the call; then the id finds nothing.
   request::RequestId submit(request::Request request);
   void cancel(request::RequestId id);
-  // No new requests; what waits is still answered. Stops the workers when nothing is open.
-  void drain();
   // Answers everything that is open and stops the workers at once.
   void stop();
 
@@ -77,19 +75,25 @@ class Pipeline {
   struct Candidate {
     ServedModel* model = nullptr;
     LaneSlot* lane = nullptr;
-    planner::Plan plan;
+    planner::Plan plan{};
+    WorkerSlot* worker = nullptr;
+    std::uint32_t number = 0;  // the arbiter's, of the lane that contends
   };
 
   void schedule_drive();
   void drive();
   void collect(ServedModel& model, TimePoint now);
   void collect_retry(ServedModel& model, TimePoint now);
-  void collect_lane(ServedModel& model, LaneSlot& slot, TimePoint now);
-  void offer(Candidate candidate, std::uint32_t lane_number);
+  void collect_lanes(ServedModel& model, TimePoint now);
+  // False: rows were dropped, and plans made before are void.
+  bool plan_lanes(ServedModel& model, TimePoint now);
+  void offer_lane(ServedModel& model, LaneSlot& slot, TimePoint now);
+  void look_after_waiting(ServedModel& model, LaneSlot& slot, TimePoint now);
+  void offer(Candidate candidate);
   void protect_waiting_lanes(TimePoint now);
   // False: memory was refused after all; try again later.
   bool dispatch(const Candidate& candidate);
-  bool run_group(ServedModel& model, WorkerSlot& slot, Group group, const planner::Plan& plan);
+  bool run_group(const Candidate& candidate, Group group);
   void arm_wake(TimePoint now);
   void finished(ServedModel& model, WorkerSlot& slot, supervisor::RunOutcome outcome);
   void deliver(ServedModel& model, const InFlight& batch, const supervisor::RunDone& done);
@@ -125,6 +129,7 @@ class Pipeline {
   bool drive_scheduled_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // posted calls hold it weakly
   TimePoint last_room_making_{};
+  TimePoint last_start_try_{};
   bool someone_waits_for_memory_ = false;
   bool a_start_waits_for_memory_ = false;
   bool draining_ = false;

@@ -22,7 +22,6 @@ struct BatchRecord {
 
 struct RunningStats {
   std::uint64_t requests = 0;
-  std::uint64_t answered = 0;
   std::uint64_t refused = 0;
   std::uint64_t failed = 0;
   std::uint64_t rows = 0;
@@ -33,7 +32,6 @@ struct RunningStats {
   std::uint64_t pressures = 0;
   std::uint64_t retried_rows = 0;
   std::uint64_t poison_rows = 0;
-  std::uint64_t deaths = 0;
   std::uint32_t longest = 0;    // longest row seen, padded
   double peak_error_worst = 0;  // |predicted − peak| ÷ peak
   Bytes peak_highest;

@@ -56,6 +56,21 @@ WorkerSlot* ServedModel::idle_worker() {
   return found == workers.end() ? nullptr : &*found;
 }
 
+WorkerSlot* ServedModel::idle_worker_for(Bytes grant) {
+  WorkerSlot* best = nullptr;
+  for (WorkerSlot& slot : workers) {
+    if (!slot.worker->is_idle() || slot.in_flight || slot.worker->largest_grant() < grant) continue;
+    if (best == nullptr || slot.worker->growth_for(grant) < best->worker->growth_for(grant)) best = &slot;
+  }
+  return best;
+}
+
+std::uint64_t ServedModel::deaths() const {
+  std::uint64_t sum = 0;
+  for (const WorkerSlot& slot : workers) sum += slot.worker->deaths();
+  return sum;
+}
+
 Bytes ServedModel::largest_grant() const {
   Bytes largest;
   for (const WorkerSlot& slot : workers) {

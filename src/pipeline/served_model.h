@@ -31,6 +31,7 @@ enum class ModelPhase : std::uint8_t { kLoading, kWarmingUp, kReady, kFailed };
 // The batch that a worker is executing.
 struct InFlight {
   Group group;
+  std::uint32_t lane_number = 0;  // whom the arbiter charged
   cost::Shape shape;
   Bytes grant;
   Duration predicted{};
@@ -50,6 +51,7 @@ struct LaneSlot {
   lane::Lane lane;
   std::vector<planner::PlannerRow> view;
   planner::PlanScratch scratch;
+  planner::Plan plan;        // of this turn; its spans lie in the scratch
   std::uint32_t number = 0;  // the arbiter's
   bool is_long = false;
   TimePoint waits_since = kNever;  // no row of it fits into the memory there is
@@ -65,6 +67,9 @@ struct ServedModel {
   std::optional<cost::CostModel> cost;
   std::unique_ptr<WarmUp> warm_up;
   std::uint64_t warm_ups = 0;  // begun
+  Loop::Timer warm_up_again;
+  TimePoint refusing_since = kNever;  // the ladder stands on its last step
+  bool is_skipped = false;            // this turn: the ledger refused its batch after all
   std::vector<WorkerSlot> workers;
   std::deque<LaneSlot> lanes;  // short, and long where the model has a long class
   std::deque<Group> retries;   // before anything that waits in a lane
@@ -81,6 +86,9 @@ struct ServedModel {
   bool accepts() const;
   LaneSlot& lane_for(std::uint32_t length);
   WorkerSlot* idle_worker();
+  // Of those that could begin `grant` now, the one whose lease grows least.
+  WorkerSlot* idle_worker_for(Bytes grant);
+  std::uint64_t deaths() const;
   Bytes largest_grant() const;  // of the idle workers now
   Duration work_ahead() const;
   Duration residual(TimePoint now) const;

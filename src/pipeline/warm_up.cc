@@ -48,6 +48,10 @@ void WarmUp::start() {
 }
 
 void WarmUp::step() {
+  if (!worker_.is_idle()) {  // it died between two shapes
+    return done_(Status(Code::kUnavailable, "warm_up_failed",
+                        "the worker was lost while warming up: " + worker_.last_error().detail()));
+  }
   const std::optional<cost::ProfileStep> next = profiler_.next(loop_.now() - started_);
   if (!next) return finish();
   const request::Request request =

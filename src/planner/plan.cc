@@ -107,6 +107,7 @@ Plan plan_lane(const LaneView& lane, const PlanLimits& given, TimePoint now, Pla
 
   Plan plan;
   plan.drops = std::span(state.drops).first(state.dropped);
+  plan.some_wait = state.some_wait;
   if (state.count > 0) {
     const bool fifo = limits.policy == model::Policy::kFifo;
     fill(fifo ? take_oldest(limits, state) : take_best(limits, state), limits, now, state, plan);

@@ -59,6 +59,7 @@ struct Plan {
   TimePoint must_start_by = kNever;
   TimePoint wake_at = kNever;
   bool waits_for_memory = false;  // rows exist, but none fits into `free`
+  bool some_wait = false;         // at least one row does not fit into `free`
 };
 
 // Reused working memory; sized once.

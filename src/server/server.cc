@@ -2,8 +2,10 @@
 #include "server/server.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <memory>
@@ -31,6 +33,7 @@ namespace {
 constexpr std::size_t kTextJobs = 256;
 constexpr Duration kFrontReadingEvery = seconds(1);
 constexpr Duration kDrainPoll = milliseconds(20);
+constexpr Bytes kKeptPages = mib(16);
 
 struct Found {
   Bytes budget;
@@ -78,9 +81,11 @@ class Running {
         profiles_(state::StateStore::open(options.state_directory, *log_)),
         pipeline_(pipeline_options(options, found.budget),
                   {loop_, processes_, budget_, *log_, profiles_.get(), &metrics_}),
-        pool_(loop_, options.text_threads, kTextJobs),
         service_(service_options(options, found.budget), {loop_, pipeline_, pool_, budget_, metrics_}),
+        pool_(loop_, options.text_threads, kTextJobs),
         signals_(io_, SIGTERM, SIGINT) {}
+
+  ~Running() { pipeline_.stop(); }  // what is still open is answered while everybody is there
 
   Status start(std::vector<model::RepositoryEntry> models) {
     TONNAGE_TRY(listen());
@@ -182,7 +187,10 @@ class Running {
       for (const memory::Account* account : budget_.root().children()) {
         if (account->name() == "ingress" || account->name() == "envelopes") transient += account->used();
       }
-      const Bytes base = std::max(front_base_.amount(), saturating_sub(reading->anonymous, transient));
+      const Bytes base = saturating_sub(reading->anonymous, transient);
+      // After a burst the allocator keeps pages that nobody uses; at rest they go back.
+      if (pipeline_.open_requests() == 0 && base > lowest_base_ + kKeptPages) ::malloc_trim(0);
+      lowest_base_ = std::min(lowest_base_, base);
       front_base_.release();
       front_base_ = budget_.root().child("front").record(base);
     }
@@ -196,7 +204,6 @@ class Running {
       log_->info("draining", {{"signal", std::int64_t{number}}});
       drain_until_ = loop_.now() + options_.drain;
       service_.drain();
-      pipeline_.drain();
       for (const auto& listener : listeners_) listener->drain();
       await_signal();
       await_empty();
@@ -204,7 +211,11 @@ class Running {
   }
 
   void await_empty() {
-    if (pipeline_.open_requests() == 0 || loop_.now() >= drain_until_) return finish();
+    // A connection in a call stays until it is answered, so this waits for bodies, texts and replies too.
+    const bool is_empty =
+        pipeline_.open_requests() == 0 &&
+        std::ranges::all_of(listeners_, [](const auto& l) { return l->connections() == 0; });
+    if (is_empty || loop_.now() >= drain_until_) return finish();
     drain_timer_ = loop_.call_after(kDrainPoll, [this] { await_empty(); });
   }
 
@@ -223,9 +234,10 @@ class Running {
   supervisor::ChildProcessFactory processes_;
   std::unique_ptr<state::StateStore> profiles_;
   memory::Charge front_base_;
+  Bytes lowest_base_ = Bytes::max();
   pipeline::Pipeline pipeline_;
-  text::Pool pool_;
   api::InferService service_;
+  text::Pool pool_;  // after the service: what it still answers goes there
   std::vector<std::unique_ptr<http::HttpServer>> listeners_;
   boost::asio::signal_set signals_;
   Loop::Timer next_reading_;

@@ -54,6 +54,9 @@ struct Pool::State {
     rows.reserve(job.texts.size());
     for (const std::string& text : job.texts) {
       if (is_stopping()) return draining();
+      if (job.cancelled && job.cancelled->load(std::memory_order_relaxed)) {
+        return Status(Code::kCancelled, "cancelled", "nobody waits for these texts");
+      }
       Result<Tokens> tokens = job.tokenizer->encode(text, job.max_length, job.rule);
       if (!tokens.is_ok()) {
         const Status why = tokens.status();

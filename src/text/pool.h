@@ -6,6 +6,7 @@
 // Threads: submit on the loop; owns its joined threads. Fails with: overloaded/text_queue_full.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +22,8 @@ struct TextJob {
   std::vector<std::string> texts;
   std::uint32_t max_length = 0;
   model::TooLong rule = model::TooLong::kRefuse;
+  // Set from the loop when nobody waits any more: what is left of the job is not done.
+  std::shared_ptr<const std::atomic<bool>> cancelled{};
 };
 
 class Pool {

@@ -72,7 +72,10 @@ void Worker::State::try_start() {
     state = WorkerState::kWaitingToStart;
     waits_for_memory = true;
     start_timer = host.loop.call_after(kMemoryRetry, [this] { try_start(); });
-    return announce();
+    // Said each time, also when the state is the same as before: someone may make room.
+    announced = state;
+    if (on_change) on_change();
+    return;
   }
   state = WorkerState::kStarting;
   if (Status launched = launch(); !launched.is_ok()) {
