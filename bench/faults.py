@@ -110,7 +110,8 @@ class Faults:
 
     def out_of_memory(self):
         """The request that finds out that the model lied, until there is a good answer again."""
-        with self.server(self.liar, state=self.folder / "state") as server:
+        # A state of its own: the lesson would survive the restart, and the next round would find no liar.
+        with self.server(self.liar, state=tempfile.mkdtemp(dir=self.folder)) as server:
             client, usual = Client(server, "liar"), []
             for _ in range(LIAR_REQUESTS):
                 before = over_grants(server)
