@@ -5,6 +5,7 @@
 import argparse
 import importlib
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +39,7 @@ def run_program(program, rest):
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that servers are stopped on the way out
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name")
     parser.add_argument("--build", type=Path, default=HERE.parent / "build/release")

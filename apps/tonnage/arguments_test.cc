@@ -66,13 +66,13 @@ TEST(Arguments, ServeTakesItsFlags) {
 
 TEST(Arguments, FlagsWinOverVariablesWinOverTheFile) {
   const std::string file =
-      temporary_file("memory = \"1MiB\"\nhttp_port = 1\nthreads = 7\nno_profile = true\n");
+      temporary_file("memory = \"1MiB\"\nhttp_port = 1\nthreads = 7\ntext_threads = 3\n");
   const auto options = serve({"--memory", "3MiB", "--config", file.c_str()},
                              {{"TONNAGE_MEMORY", "2MiB"}, {"TONNAGE_HTTP_PORT", "2"}});
   EXPECT_EQ(options.memory, mib(3));
   EXPECT_EQ(options.http_port, 2);
   EXPECT_EQ(options.threads, 7U);
-  EXPECT_FALSE(options.profile);
+  EXPECT_EQ(options.text_threads, 3U);
   EXPECT_EQ(options.metrics_port, 8002);
 }
 
