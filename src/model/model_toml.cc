@@ -8,6 +8,7 @@
 
 #include "config/reader.h"
 #include "model/detail/consistency.h"
+#include "model/route.h"
 
 namespace tonnage::model {
 namespace {
@@ -114,8 +115,8 @@ void read_route(Reader& reader, ModelSpec& spec) {
   if (reader.has("stub") && spec.route != "stub") {
     reader.fail("stub", fmt::format("is for route = \"stub\"; the route is \"{}\"", spec.route));
   }
-  if (!spec.route.empty() && spec.route != "stub" && spec.route != "trace" && spec.route != "script") {
-    reader.fail("route", fmt::format("is \"{}\"; allowed: \"trace\", \"script\", \"stub\"", spec.route));
+  if (!spec.route.empty() && find_route(spec.route) == nullptr) {
+    reader.fail("route", fmt::format("is \"{}\"; allowed: {}", spec.route, route_names()));
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "model/detail/consistency.h"
 #include "model/model_toml.h"
+#include "model/route.h"
 
 namespace tonnage::model {
 namespace {
@@ -65,28 +66,39 @@ Result<std::string> read_file(const fs::path& path) {
 
 // Which file the model is, and by which route, where model.toml does not say.
 Status find_model_file(const fs::path& folder, ModelSpec& spec) {
-  if (spec.route == "stub") return Status::ok();
-  const fs::path file = folder / "model.pt";
-  if (is_file(file)) {
-    if (spec.route.empty()) spec.route = "trace";
+  if (const Route* said = find_route(spec.route)) {
+    if (said->file.empty()) return Status::ok();
+    const fs::path file = folder / said->file;
+    if (!is_file(file)) {
+      return no_model(
+          fmt::format("{} holds no {}, the file of route \"{}\"", folder.string(), said->file, said->name));
+    }
     spec.path = file.string();
     return Status::ok();
   }
-  for (const char* other : {"model.pt2", "model.onnx", "inference.py"}) {
-    if (is_file(folder / other)) {
-      return no_model(
-          fmt::format("{} holds {}, which no worker of this server runs; it runs model.pt (routes "
-                      "\"trace\" and \"script\") and stubs",
-                      folder.string(), other));
+  std::string known;
+  for (const Route& route : routes()) {
+    if (route.file.empty()) continue;
+    const fs::path file = folder / route.file;
+    if (is_file(file)) {
+      spec.route = route.name;
+      spec.path = file.string();
+      return Status::ok();
     }
+    known += fmt::format("{}{} (\"{}\")", known.empty() ? "" : ", ", route.file, route.name);
   }
   return no_model(
-      fmt::format("{} holds no model.pt, and model.toml does not say route = \"stub\"", folder.string()));
+      fmt::format("{} holds no model file: expected one of {}, or a model.toml with route = \"stub\"",
+                  folder.string(), known));
+}
+
+bool holds_a_model_file(const fs::path& folder) {
+  return std::ranges::any_of(
+      routes(), [&](const Route& route) { return !route.file.empty() && is_file(folder / route.file); });
 }
 
 bool looks_like_a_model(const fs::path& folder) {
-  return is_file(folder / "model.toml") || is_file(folder / "model.pt") ||
-         highest_version(folder).has_value();
+  return is_file(folder / "model.toml") || holds_a_model_file(folder) || highest_version(folder).has_value();
 }
 
 bool is_skipped(const fs::path& folder) {

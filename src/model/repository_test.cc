@@ -82,9 +82,9 @@ TEST_F(Repository, AWrittenRouteWithoutAFileIsNoModel) {
   EXPECT_EQ(scan().at(0).spec.status().reason(), "no_model");
 }
 
-TEST_F(Repository, AFormatThatNoWorkerRunsIsNamed) {
-  write("m/1/model.onnx", "");
-  EXPECT_NE(scan().at(0).spec.status().detail().find("model.onnx"), std::string::npos);
+TEST_F(Repository, AFolderWithoutAModelFileIsToldWhichFilesThereAre) {
+  write("m/1/model.bin", "");
+  EXPECT_NE(scan().at(0).spec.status().detail().find("model.pt (\"trace\")"), std::string::npos);
 }
 
 TEST_F(Repository, AStubMustNameItsInputs) {

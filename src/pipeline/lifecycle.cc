@@ -8,6 +8,7 @@
 
 #include "batch/gather.h"
 #include "model/model_toml.h"
+#include "model/route.h"
 #include "pipeline/pipeline.h"
 
 namespace tonnage::pipeline {
@@ -15,8 +16,6 @@ namespace {
 
 using supervisor::WorkerState;
 
-// TorchScript holds the file and the module at once while it loads.
-constexpr double kTorchScriptLoadFactor = 2.0;
 constexpr Duration kMakeRoomEvery = seconds(1);
 constexpr Duration kStartAgainEvery = milliseconds(50);
 constexpr Duration kWarmUpAgain = milliseconds(500);
@@ -42,7 +41,7 @@ void Pipeline::start_workers(ServedModel& model) {
     options.load = model::to_load_doc(spec);
     options.load.threads = options.threads;
     options.weight_file = file_size(spec.path);
-    options.load_factor = kTorchScriptLoadFactor;
+    options.load_factor = model::route_of(spec.route).load_factor;
     options.slot_bytes = batch::layout_bytes(spec, spec.batching.max_rows, spec.max_length);
     options.output_bytes = batch::output_bytes(spec, spec.batching.max_rows, spec.max_length);
     supervisor::Worker::Host host{host_.loop, host_.processes, root.child("workers").child(options.name),

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <thread>
 
+#include "model/route.h"
+
 namespace tonnage::server {
 
 supervisor::LaunchCommand launch_command(const model::ModelSpec& spec, const std::string& directory) {
   supervisor::LaunchCommand command;
-  command.program = directory + (spec.route == "stub" ? "/tonnage-worker-stub" : "/tonnage-worker-torch");
+  command.program = directory + "/" + std::string(model::route_of(spec.route).program);
   const std::uint32_t threads =
       spec.threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : spec.threads;
   command.environment = {
