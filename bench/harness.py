@@ -62,12 +62,13 @@ class ForeignWatch:
     machine: tuple = field(default_factory=machine_ticks)
     own: int = field(default_factory=own_ticks)
 
-    def share(self):
+    def shares(self):
+        """(other processes, stolen by the hypervisor), each of all CPUs."""
         busy, steal = machine_ticks()
         own = own_ticks()
         elapsed = max(time.monotonic() - self.began, 1e-3)
-        foreign = max(0, (busy - self.machine[0]) - (own - self.own)) + (steal - self.machine[1])
-        return foreign / TICKS / (elapsed * os.cpu_count())
+        foreign = max(0, (busy - self.machine[0]) - (own - self.own))
+        return tuple(ticks / TICKS / (elapsed * os.cpu_count()) for ticks in (foreign, steal - self.machine[1]))
 
 
 @dataclass
@@ -95,17 +96,18 @@ def run_rounds(cases, rounds=5, max_void=10, noisy=False, limit=FOREIGN_LIMIT):
         watch, measured = ForeignWatch(), {}
         for name, measure in cases.items():
             measured[name] = measure()
-        share = watch.share()
-        if share > limit:
+        foreign, steal = watch.shares()
+        seen = f"foreign CPU {foreign:.1%}, stolen {steal:.1%}"
+        if foreign + steal > limit:
             result.void += 1
-            say(f"round void: foreign CPU {share:.1%} (limit {limit:.0%}): {_brief(measured)}")
+            say(f"round void: {seen} (limit {limit:.0%}): {_brief(measured)}")
             if not noisy and result.void > max_void:
                 raise SystemExit(f"{result.void} rounds were void: this machine is too busy to measure on "
                                  "(--noisy counts void rounds and says so in the result)")
             if not noisy:
                 continue
         done += 1
-        say(f"round {done} of {rounds}: foreign CPU {share:.1%}: {_brief(measured)}")
+        say(f"round {done} of {rounds}: {seen}: {_brief(measured)}")
         for name, value in measured.items():
             result.values[name].append(value)
     return result
