@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kAlignment = 64;
 
 struct alignas(kAlignment) Header {
-  MemoryMeter* meter;
+  kit::MemoryMeter* meter;
   std::size_t bytes;
 };
 static_assert(sizeof(Header) == kAlignment);
@@ -35,7 +35,7 @@ void release(void* payload) {
 }
 
 // Counted bytes are those asked for, without header and rounding: they repeat exactly per shape.
-void* take_block(MemoryMeter& meter, std::size_t bytes) {
+void* take_block(kit::MemoryMeter& meter, std::size_t bytes) {
   TORCH_CHECK_WITH(OutOfMemoryError, meter.take(bytes), "tonnage: ", bytes,
                    " bytes would exceed the batch's grant");
   const auto padded = checked_add(bytes, 2 * sizeof(Header) - 1);
@@ -52,7 +52,7 @@ void* take_block(MemoryMeter& meter, std::size_t bytes) {
 
 class CountingAllocator final : public c10::Allocator {
  public:
-  explicit CountingAllocator(MemoryMeter& meter) : meter_(meter) {}
+  explicit CountingAllocator(kit::MemoryMeter& meter) : meter_(meter) {}
 
   c10::DataPtr allocate(std::size_t bytes) override {
     void* payload = bytes == 0 ? nullptr : take_block(meter_, bytes);
@@ -64,12 +64,12 @@ class CountingAllocator final : public c10::Allocator {
   }
 
  private:
-  MemoryMeter& meter_;
+  kit::MemoryMeter& meter_;
 };
 
 // Tensors may outlive static destruction, so the allocator has no destructor to run.
 alignas(CountingAllocator) std::array<std::byte, sizeof(CountingAllocator)> allocator_storage;
-MemoryMeter* new_handler_meter = nullptr;
+kit::MemoryMeter* new_handler_meter = nullptr;
 
 [[noreturn]] void on_failed_new() {
   new_handler_meter->flag_pressure();
@@ -78,7 +78,7 @@ MemoryMeter* new_handler_meter = nullptr;
 
 }  // namespace
 
-void install_counting_allocator(MemoryMeter& meter) {
+void install_counting_allocator(kit::MemoryMeter& meter) {
   void* storage = allocator_storage.data();
   c10::SetCPUAllocator(std::construct_at(static_cast<CountingAllocator*>(storage), meter), 1);
   new_handler_meter = &meter;

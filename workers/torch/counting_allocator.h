@@ -9,10 +9,10 @@
 // Call once, before any tensor exists. `meter` must live for ever. Threads: any afterwards.
 #pragma once
 
-#include "torch/memory_meter.h"
+#include "kit/memory_meter.h"
 
 namespace tonnage::torch_worker {
 
-void install_counting_allocator(MemoryMeter& meter);
+void install_counting_allocator(kit::MemoryMeter& meter);
 
 }  // namespace tonnage::torch_worker

@@ -2,9 +2,9 @@
 // tonnage-worker-torch: one TorchScript model in one process, started by `tonnage serve`.
 #include <cstdlib>
 
+#include "kit/memory_meter.h"
 #include "kit/serve.h"
 #include "torch/counting_allocator.h"
-#include "torch/memory_meter.h"
 #include "torch/torch_runtime.h"
 
 // Read by jemalloc before main. One arena: the worker's one thread allocates nearly everything.
@@ -20,7 +20,7 @@ int main() {
   ::setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64", 0);  // NOLINT(concurrency-mt-unsafe): no thread yet
   ::setenv("LRU_CACHE_CAPACITY", "64", 0);               // NOLINT(concurrency-mt-unsafe)
 
-  static constinit tonnage::torch_worker::MemoryMeter meter;
+  static constinit tonnage::kit::MemoryMeter meter;
   tonnage::torch_worker::install_counting_allocator(meter);
   tonnage::torch_worker::TorchRuntime runtime(meter);
   return tonnage::kit::serve_from_environment(runtime);

@@ -6,7 +6,7 @@
 //     module's graph may change in place (known by alias analysis at load) is copied first. Outputs are
 //     contiguous CPU tensors that live as long as the Outputs object, and never carry a graph.
 //  2. No exception leaves: what the runtime throws comes back as a Status whose detail is the first
-//     lines of its text. Whether it was memory is the meter's business (memory_meter.h).
+//     lines of its text. Whether it was memory is the meter's business (kit/memory_meter.h).
 //  3. A batch runs on `threads` threads, fixed at load. Outputs are in the order of the expected docs: a
 //  tuple or list by position, a dict by name.
 // Threads: one. Owns: the module. Fails with: bad_model_file, wrong_inputs, model_error, bad_output.

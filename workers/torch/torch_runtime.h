@@ -12,15 +12,15 @@
 #include <optional>
 #include <vector>
 
+#include "kit/memory_meter.h"
 #include "kit/runtime.h"
-#include "torch/memory_meter.h"
 #include "torch/script_model.h"
 
 namespace tonnage::torch_worker {
 
 class TorchRuntime final : public kit::Runtime {
  public:
-  explicit TorchRuntime(MemoryMeter& meter) : meter_(meter) {}
+  explicit TorchRuntime(kit::MemoryMeter& meter) : meter_(meter) {}
 
   Result<kit::Loaded> load(const wire::LoadDoc& doc) override;
   kit::RunResult run(const kit::RunView& view) override;
@@ -31,7 +31,7 @@ class TorchRuntime final : public kit::Runtime {
  private:
   kit::RunError failed(const Status& status) const;
 
-  MemoryMeter& meter_;
+  kit::MemoryMeter& meter_;
   std::optional<ScriptModel> model_;
   std::optional<Outputs> outputs_;
   std::vector<InputTensor> inputs_;

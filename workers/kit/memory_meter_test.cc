@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "torch/memory_meter.h"
+#include "kit/memory_meter.h"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 #include <vector>
 
-namespace tonnage::torch_worker {
+namespace tonnage::kit {
 namespace {
 
 TEST(MemoryMeter, CountsPeakAboveWhatWasLiveBefore) {
@@ -85,4 +85,4 @@ TEST(MemoryMeter, LosesNoByteBetweenThreads) {
 }
 
 }  // namespace
-}  // namespace tonnage::torch_worker
+}  // namespace tonnage::kit

@@ -5,7 +5,7 @@
 //  1. take() counts before the memory exists and refuses what would put the batch above its grant;
 //     a refusal sets the batch's over-grant flag with the bytes it would have needed.
 //  2. Why a batch failed is read from the flags alone: exception types and texts do not survive
-//     TorchScript's interpreter.
+//     every runtime (TorchScript's interpreter repacks them).
 //  3. Outside a batch nothing is refused: weights, caches and late releases are only counted.
 // Threads: take, give_back and the flags from any thread; begin and end from the worker's one.
 #pragma once
@@ -15,7 +15,7 @@
 
 #include "base/bytes.h"
 
-namespace tonnage::torch_worker {
+namespace tonnage::kit {
 
 class MemoryMeter {
  public:
@@ -53,4 +53,4 @@ class MemoryMeter {
   std::uint64_t baseline_ = 0;  // written between batches only
 };
 
-}  // namespace tonnage::torch_worker
+}  // namespace tonnage::kit

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "torch/memory_meter.h"
+#include "kit/memory_meter.h"
 
 #include <algorithm>
 
-namespace tonnage::torch_worker {
+namespace tonnage::kit {
 namespace {
 
 void raise_to(std::atomic<std::uint64_t>& cell, std::uint64_t value) {
@@ -40,4 +40,4 @@ Bytes MemoryMeter::peak() const {
   return saturating_sub(Bytes(highest_.load(std::memory_order_relaxed)), Bytes(baseline_));
 }
 
-}  // namespace tonnage::torch_worker
+}  // namespace tonnage::kit
