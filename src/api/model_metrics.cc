@@ -2,6 +2,7 @@
 #include "api/model_metrics.h"
 
 #include <cstdint>
+#include <limits>
 
 #include "base/bug.h"
 #include "supervisor/names.h"
@@ -53,7 +54,11 @@ void publish_workers(const pipeline::ServedModel& model, telemetry::Registry& me
     metrics.gauge(metric::kLease, labels).set(number(memory.lease));
     metrics.gauge(metric::kGrant, labels).set(number(memory.grant));
     metrics.gauge(metric::kResident, labels).set(number(memory.reading.anonymous));
-    metrics.gauge(metric::kRetained, labels).set(number(saturating_sub(memory.live, memory.live_baseline)));
+    metrics.gauge(metric::kRetained, labels).set(number(memory.retention.kept));
+    metrics.gauge(metric::kRetention, labels).set(memory.retention.bytes_per_row);
+    metrics.gauge(metric::kRetentionLeft, labels)
+        .set(memory.retention.is_named ? to_seconds(memory.retention.time_left)
+                                       : std::numeric_limits<double>::infinity());
   }
 }
 

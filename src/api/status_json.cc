@@ -48,19 +48,27 @@ void append_account(std::string& out, const memory::Account& account) {
   out += "]}";
 }
 
+// null where nothing is kept.
+std::string retention_json(const memory::RetentionForecast& retention) {
+  if (!retention.is_named) return "null";
+  return fmt::format(
+      "{{\"bytes_per_row\":{:.1f},\"kept_bytes\":{},\"rows_left\":{},\"seconds_left\":{:.1f}}}",
+      retention.bytes_per_row, retention.kept.count(), retention.rows_left, to_seconds(retention.time_left));
+}
+
 void append_worker(std::string& out, const pipeline::WorkerSlot& slot) {
   const supervisor::WorkerMemory memory = slot.worker->memory();
-  fmt::format_to(std::back_inserter(out),
-                 "{{\"name\":{},\"state\":{},\"pid\":{},\"deaths\":{},\"threads\":{},\"base_bytes\":{},"
-                 "\"weights_bytes\":{},"
-                 "\"lease_bytes\":{},\"grant_bytes\":{},\"live_bytes\":{},\"live_baseline_bytes\":{},"
-                 "\"resident_bytes\":{},\"enforcement\":\"exact\",\"last_error\":{}}}",
-                 json_string(slot.worker->options().name),
-                 json_string(supervisor::state_name(slot.worker->state())), slot.worker->pid(),
-                 slot.worker->deaths(), slot.worker->options().threads, memory.base.count(),
-                 memory.weights.count(), memory.lease.count(), memory.grant.count(), memory.live.count(),
-                 memory.live_baseline.count(), memory.reading.anonymous.count(),
-                 json_string(slot.worker->last_error().is_ok() ? "" : slot.worker->last_error().detail()));
+  fmt::format_to(
+      std::back_inserter(out),
+      "{{\"name\":{},\"state\":{},\"pid\":{},\"deaths\":{},\"threads\":{},\"base_bytes\":{},"
+      "\"weights_bytes\":{},"
+      "\"lease_bytes\":{},\"grant_bytes\":{},\"live_bytes\":{},\"live_baseline_bytes\":{},"
+      "\"resident_bytes\":{},\"retention\":{},\"enforcement\":\"exact\",\"last_error\":{}}}",
+      json_string(slot.worker->options().name), json_string(supervisor::state_name(slot.worker->state())),
+      slot.worker->pid(), slot.worker->deaths(), slot.worker->options().threads, memory.base.count(),
+      memory.weights.count(), memory.lease.count(), memory.grant.count(), memory.live.count(),
+      memory.live_baseline.count(), memory.reading.anonymous.count(), retention_json(memory.retention),
+      json_string(slot.worker->last_error().is_ok() ? "" : slot.worker->last_error().detail()));
 }
 
 // What batches of 64 (or the model's own maximum) padded to the longest length seen would have needed.

@@ -31,6 +31,7 @@ class Lease {
   Bytes grant() const { return grant_; }
   Bytes slack() const { return slack_; }
   Bytes resident_high() const { return resident_high_; }
+  Bytes tensor_high() const { return tensor_high_; }
 
   // Lease that `grant` tensor bytes would need: max(lease, grant + slack).
   Bytes needed_for(Bytes grant) const;

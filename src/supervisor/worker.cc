@@ -31,6 +31,12 @@ void Worker::State::announce() {
   if (on_change) on_change();
 }
 
+memory::RetentionForecast Worker::State::retention_forecast() const {
+  if (!retention || !lease) return {};
+  // What the model keeps takes from what its largest batch may still have.
+  return retention->forecast(saturating_sub(lease->largest_grant(), lease->tensor_high()));
+}
+
 std::optional<memory::ProcessReading> Worker::State::read_memory() {
   if (!process) return std::nullopt;
   auto now = process->reading();
@@ -105,7 +111,8 @@ WorkerMemory Worker::memory() const {
           s.lease ? s.lease->grant() : Bytes(),
           s.live_baseline,
           s.live,
-          s.reading};
+          s.reading,
+          s.retention_forecast()};
 }
 
 }  // namespace tonnage::supervisor

@@ -26,6 +26,7 @@
 #include "base/status.h"
 #include "memory/budget.h"
 #include "memory/lease.h"
+#include "memory/retention.h"
 #include "supervisor/process.h"
 #include "telemetry/log.h"
 #include "wire/load_doc.h"
@@ -100,6 +101,7 @@ struct WorkerMemory {
   Bytes live_baseline;
   Bytes live;
   memory::ProcessReading reading;
+  memory::RetentionForecast retention{};  // does the model keep bytes, and when is it at its limit?
 };
 
 class Worker {

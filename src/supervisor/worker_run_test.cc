@@ -209,5 +209,35 @@ TEST_F(WorkerRun, CountsARunOnABusyWorkerAsABug) {
   EXPECT_EQ("not_idle", run().reason());
 }
 
+TEST_F(WorkerRun, NamesWhatAModelKeepsAndForecastsItsEnd) {
+  factory_.model.keeps_per_row = kib(64);
+  make_ready();
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_TRUE(run().is_ok());
+    loop_.advance(milliseconds(10));
+  }
+  const memory::RetentionForecast seen = worker_->memory().retention;
+  EXPECT_TRUE(seen.is_named);
+  EXPECT_EQ(kib(64) * 4 * 50, seen.kept);
+  EXPECT_DOUBLE_EQ(64.0 * 1024, seen.bytes_per_row);
+  const auto room = static_cast<double>((worker_->largest_grant() - kib(64)).count());
+  EXPECT_NEAR(room / (64 * 1024), static_cast<double>(seen.rows_left), 1);
+  EXPECT_NEAR(room / (64 * 1024) / 400, to_seconds(seen.time_left), 0.5) << "four rows each 10 ms";
+}
+
+TEST_F(WorkerRun, ANewProcessStartsWithoutRetention) {
+  factory_.model.keeps_per_row = kib(64);
+  make_ready();
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_TRUE(run().is_ok());
+    loop_.advance(milliseconds(10));
+  }
+  process().die({ExitReason::Kind::kSignal, 9});
+  EXPECT_FALSE(worker_->memory().retention.is_named);
+  loop_.advance(seconds(1));
+  ASSERT_TRUE(worker_->is_idle());
+  EXPECT_EQ(Bytes(), worker_->memory().retention.kept);
+}
+
 }  // namespace
 }  // namespace tonnage::supervisor

@@ -59,6 +59,8 @@ inline constexpr std::string_view kLease = "tonnage_worker_lease_bytes";
 inline constexpr std::string_view kGrant = "tonnage_worker_grant_bytes";
 inline constexpr std::string_view kResident = "tonnage_worker_resident_bytes";
 inline constexpr std::string_view kRetained = "tonnage_worker_retained_bytes";
+inline constexpr std::string_view kRetention = "tonnage_worker_retention_bytes_per_row";
+inline constexpr std::string_view kRetentionLeft = "tonnage_worker_retention_seconds_left";
 // Workers and models.
 inline constexpr std::string_view kWorkerState = "tonnage_worker_state";
 inline constexpr std::string_view kWorkerDeaths = "tonnage_worker_deaths_total";

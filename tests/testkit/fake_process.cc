@@ -183,7 +183,8 @@ void FakeProcess::finish_run() {
   const FakeModel& model = factory_.model;
   wire::Done done;
   done.peak = peak_;
-  done.live = model.weights;
+  kept_ += model.keeps_per_row * run_.rows;
+  done.live = model.weights + kept_;
   done.resident = model.base + model.weights + resident_;
   done.execution = model.time(batch());
   if (model.outputs) done.outputs = model.outputs(batch());

@@ -50,6 +50,7 @@ struct FakeModel {
   Bytes overhead = mib(1);     // resident above the tensor peak
   Bytes retained = kib(64);    // resident above ready after trim
   bool frees_at_once = false;  // `retained` already after every batch
+  Bytes keeps_per_row{};       // live tensor bytes, for ever
 
   std::function<Duration(const FakeBatch&)> time = [](const FakeBatch&) { return milliseconds(5); };
   // True tensor peak; above the grant the batch ends in over_grant.
@@ -119,6 +120,7 @@ class FakeProcess final : public supervisor::ProcessPort {
   Bytes peak_;
   Bytes resident_;  // above ready
   Bytes highest_;
+  Bytes kept_;
   std::optional<Bytes> data_limit_;
   bool is_exiting_ = false;
   bool refuses_messages_ = false;

@@ -38,6 +38,7 @@ RunFailed Worker::State::lost(const ExitReason& reason) {
 
 void Worker::State::give_back() {
   lease.reset();
+  retention.reset();
   base.release();
   weights.release();
   loading.release();

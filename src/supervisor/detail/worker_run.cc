@@ -62,7 +62,8 @@ Status Worker::State::run(RunCommand command, UniqueFunction<void(RunOutcome)> d
   }
   const TimePoint now = host.loop.now();
   const std::uint64_t ticket = next_ticket++;
-  flight.emplace(Flight{ticket, std::move(done), now, command.grant, needs_reading});
+  flight.emplace(
+      Flight{ticket, std::move(done), now, command.grant, command.rows, command.length, needs_reading});
   state = WorkerState::kBusy;
   announced = WorkerState::kBusy;  // the caller knows
   watchdog_at = now + command.watchdog;
@@ -114,6 +115,19 @@ void Worker::State::close_grant(Bytes peak, Bytes live_now) {
              peak_is_since_ready ? saturating_sub(reading.resident_peak, others) : Bytes());
 }
 
+void Worker::State::watch_retention() {
+  using Change = memory::Retention::Change;
+  const Change change = retention->observe(flight->rows, flight->length, live, host.loop.now());
+  if (change == Change::kNone) return;
+  if (change == Change::kEnded) return host.log.info("retention_ended", {{"worker", options.name}});
+  const memory::RetentionForecast seen = retention_forecast();
+  host.log.warn("retention", {{"worker", options.name},
+                              {"kept_bytes", seen.kept.count()},
+                              {"bytes_per_row", seen.bytes_per_row},
+                              {"rows_left", seen.rows_left},
+                              {"seconds_left", to_seconds(seen.time_left)}});
+}
+
 void Worker::State::finish(RunOutcome outcome) {
   auto done = std::move(flight->done);
   flight.reset();
@@ -133,6 +147,7 @@ void Worker::State::on_done(std::uint64_t ticket, wire::Done message) {
     return end_process(ExitReason::Kind::kProtocol, region.status().to_string());
   }
   close_grant(message.peak, message.live);
+  watch_retention();
   RunDone done{std::move(message.outputs), *region, message.peak, message.live, message.execution, {}};
   done.round_trip = host.loop.now() - flight->began;
   finish(std::move(done));

@@ -137,6 +137,7 @@ Status Worker::State::settle_base(const wire::Loaded& loaded_message) {
 void Worker::State::become_ready(const wire::Loaded& loaded_message, wire::LoadedDoc doc) {
   peak_is_since_ready = process->reset_resident_peak().is_ok();
   lease.emplace(lease_account, reading.anonymous, reading.data + kStack * options.threads);
+  retention.emplace(loaded_message.live);
   loaded = std::move(doc);
   live_baseline = loaded_message.live;
   live = loaded_message.live;

@@ -27,6 +27,8 @@ struct Worker::State {
     UniqueFunction<void(RunOutcome)> done;
     TimePoint began;
     Bytes grant;
+    std::uint32_t rows = 0;
+    std::uint32_t length = 0;
     bool needs_reading = true;
     bool has_asked = false;              // for a larger region; once per batch
     std::optional<RunFailed> failure{};  // how it is answered at the exit, where that is not by the exit
@@ -66,6 +68,7 @@ struct Worker::State {
   // Runs on_change when the state is not the last one announced. The last act of a turn.
   void announce();
   std::optional<memory::ProcessReading> read_memory();
+  memory::RetentionForecast retention_forecast() const;
 
   WorkerOptions options;
   Host host;
@@ -94,6 +97,7 @@ struct Worker::State {
   memory::Charge weights;
   memory::Charge loading;
   std::optional<memory::Lease> lease;
+  std::optional<memory::Retention> retention;
   bool peak_is_since_ready = false;  // VmHWM
   Bytes data_limit;                  // as set; only ever raised
   Bytes live_baseline;
@@ -125,6 +129,7 @@ struct Worker::State {
   void on_watchdog();
   bool is_answer_to_flight(std::uint64_t ticket, std::string_view name);
   void close_grant(Bytes peak, Bytes live_now);
+  void watch_retention();
   void finish(RunOutcome outcome);
   void give_back();
   RunFailed lost(const ExitReason& reason);
