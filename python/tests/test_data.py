@@ -31,10 +31,13 @@ def archive_with(path, name, content):
     return path
 
 
-def all_current(out):
+DEFAULT = setup_models.Wanted()
+
+
+def all_current(out, wanted=DEFAULT):
     for part in setup_models.PARTS:
-        (out / part).mkdir()
-        setup_models.finish(out, part)
+        (out / part).mkdir(exist_ok=True)
+        setup_models.finish(out, part, wanted)
 
 
 def test_the_source_archive_is_read_with_its_line_ends_and_accents(tmp_path):
@@ -103,7 +106,21 @@ def test_setup_makes_only_what_is_stale_and_stamps_it_last(tmp_path, monkeypatch
     monkeypatch.setattr(setup_models, "export", lambda out, factory, *rest: made.append(factory))
     assert setup_models.main(["--out", str(tmp_path)]) == 0
     assert made == ["tonnage.zoo:reviews"]
-    assert setup_models.is_current(tmp_path, "reviews")
+    assert setup_models.is_current(tmp_path, "reviews", DEFAULT)
+
+
+def test_routes_beyond_those_wanted_do_not_make_a_part_stale_but_missing_ones_do(tmp_path):
+    both = setup_models.Wanted(("trace", "script"), ("fp32", "bf16"))
+    all_current(tmp_path, both)
+    assert setup_models.is_current(tmp_path, "reviews", DEFAULT)
+    all_current(tmp_path, DEFAULT)
+    assert not setup_models.is_current(tmp_path, "reviews", both)
+    assert setup_models.is_current(tmp_path, "texts", both)
+
+
+def test_a_route_that_there_is_not_is_explained(tmp_path, capsys):
+    assert setup_models.main(["--out", str(tmp_path), "--routes", "tensorflow"]) == 1
+    assert "route 'tensorflow'; allowed: trace, script" in capsys.readouterr().err
 
 
 def test_a_failed_part_stays_stale_and_fails_the_setup(tmp_path, monkeypatch, capsys):
@@ -113,4 +130,4 @@ def test_a_failed_part_stays_stale_and_fails_the_setup(tmp_path, monkeypatch, ca
     monkeypatch.setattr(sources, "install_packages", fail)
     assert setup_models.main(["--out", str(tmp_path)]) == 1
     assert "no network" in capsys.readouterr().err
-    assert not any(setup_models.is_current(tmp_path, part) for part in setup_models.PARTS)
+    assert not any(setup_models.is_current(tmp_path, part, DEFAULT) for part in setup_models.PARTS)

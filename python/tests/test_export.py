@@ -40,8 +40,6 @@ def test_the_saved_program_computes_what_the_module_computes_and_carries_its_con
     config = json.loads(extra["config.json"])
     assert [t["name"] for t in config["inputs"]] == ["input_ids", "attention_mask"]
     assert config["facts"]["note"].startswith("with")
-    shapes = config["checked_shapes"]
-    assert [1, 1] in shapes and [1, 48] in shapes and len({rows for rows, _ in shapes}) >= 3
 
 
 @pytest.mark.parametrize("factory", ["bakes_the_length", "notices_padding"])
@@ -54,7 +52,7 @@ def test_a_failed_check_fails_the_export_and_keeps_what_was_there(tmp_path, caps
 
 
 def test_a_baked_length_is_found_and_the_message_names_shape_and_difference(tmp_path):
-    expected = r"'mean' at shape \d+ × \d+ \(traced at \d+ × \d+\).*difference is [\d.e+]+"
+    expected = r"route trace, fp32: output 'mean' at shape \d+ × \d+: the largest difference is [\d.e+]+"
     with pytest.raises(parity.ExportFailed, match=expected):
         export.export_model(toy_models.model(toy_models.BakesTheLength()), tmp_path, [10, 20, 30])
 

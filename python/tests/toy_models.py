@@ -21,7 +21,7 @@ class MaskedMean(nn.Module):
         self.drop = nn.Dropout(0.5)  # eval() must switch it off
 
     def forward(self, input_ids, attention_mask):
-        weight = attention_mask.to(torch.float32).unsqueeze(-1)
+        weight = attention_mask.type_as(self.words.weight).unsqueeze(-1)
         return self.drop((self.words(input_ids) * weight).sum(1) / weight.sum(1).clamp(min=1))
 
 
@@ -67,3 +67,12 @@ def bakes_the_length():
 
 def not_a_model():
     return 3
+
+
+class CannotBeScripted(MaskedMean):
+    def forward(self, input_ids, attention_mask):
+        return super().forward(input_ids, attention_mask) * float(sum({"a": 1}.get(k, 0) for k in "ab"))
+
+
+def cannot_be_scripted():
+    return model(CannotBeScripted())

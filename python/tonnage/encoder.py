@@ -2,7 +2,8 @@
 """A BERT encoder of MiniLM size in plain torch, with mean pooling; attention is scaled dot product.
 
 Shapes stay free under tracing: positions are a slice of a buffer, and no Python number of a shape is
-used for anything but views. Masked positions get a large finite penalty, so that no row gives NaN.
+used for anything but views. No dtype is written down either (type_as, a penalty that every float type
+holds), so that one traced or scripted program runs in the precision that its weights are converted to.
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ class Size:
     heads: int = 12
     inner: int = 1536
     norm_epsilon: float = 1e-12
+
+
+# Of masked positions: exp() of it is zero in every float type, and fp16 can still hold it; finite, so
+# that no row gives NaN.
+MASKED = -30000.0
 
 
 class Layer(nn.Module):
@@ -57,6 +63,7 @@ class SentenceEncoder(nn.Module):
         self.positions = nn.Embedding(size.positions, size.width)
         self.segments = nn.Embedding(2, size.width)
         self.norm = nn.LayerNorm(size.width, eps=size.norm_epsilon)
+        self.masked = MASKED
         self.layers = nn.ModuleList(Layer(size) for _ in range(size.layers))
         self.register_buffer("position_ids", torch.arange(size.positions), persistent=False)
 
@@ -64,8 +71,8 @@ class SentenceEncoder(nn.Module):
         position_ids = self.position_ids[: input_ids.shape[1]]
         hidden = self.words(input_ids) + self.positions(position_ids) + self.segments.weight[0]
         hidden = self.norm(hidden)
-        own = attention_mask.to(hidden.dtype)
-        penalty = (1.0 - own[:, None, None, :]) * torch.finfo(hidden.dtype).min
+        own = attention_mask.type_as(hidden)
+        penalty = (1.0 - own[:, None, None, :]) * self.masked
         for layer in self.layers:
             hidden = layer(hidden, penalty)
         weight = own.unsqueeze(-1)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exports a module as a TorchScript model the server can load.
+"""Exports a module as a model the server can load, for one or several routes and precisions.
 
-The module is put in eval mode, traced with representative inputs, and the traced program is compared
-with the module on shapes it was not traced with, and with itself on rows alone and inside padded mixed
+The module is put in eval mode and written with representative inputs. Every file is loaded again and compared
+with the module on shapes that it was not made with, and with itself on rows alone and inside padded mixed
 batches. A failed check fails the export and leaves what was there before untouched.
 """
 
@@ -11,24 +11,22 @@ from __future__ import annotations
 import argparse
 import importlib
 import inspect
-import json
 import shutil
 import sys
 import tempfile
-import warnings
 from pathlib import Path
 from typing import Sequence
 
 import torch
 
-from tonnage import __version__, model_toml, parity
+from tonnage import artefacts, held_out, model_toml, parity, routes
 from tonnage import lengths as length_files
 from tonnage.description import DescriptionError, Model
 from tonnage.sources import SourceError
 
 EXAMPLE = """example:
   PYTHONPATH=python:. build/venv/bin/python -m tonnage.export mypackage.models:classifier --out models --lengths lengths.txt
-writes models/NAME/model.toml and models/NAME/1/model.pt, where the factory is
+writes models/NAME/model.toml and models/NAME/1/ with model.pt, artefacts.json and held_out.json; the factory is
 
   from tonnage.description import Model, Tensor
   def classifier():
@@ -56,84 +54,31 @@ def load_factory(name: str):
     return getattr(module, function)
 
 
-def trace(model: Model, lengths: Sequence[int], generator: torch.Generator) -> tuple[torch.jit.ScriptModule, tuple[int, int]]:
-    model.module.eval().requires_grad_(False)
-    limit = model.max_length or 1
-    drawn = length_files.draw(lengths, 3, min(limit, 256), generator)
-    drawn[0] = max(drawn[0], min(limit, 11))  # a length of one invites the tracer to specialise
-    example = tuple(model.make_inputs(drawn, generator))
-    with warnings.catch_warnings(record=True) as caught, torch.no_grad():
-        warnings.simplefilter("always")
-        try:
-            program = torch.jit.trace(model.module, example, check_trace=True, check_tolerance=model.relative_tolerance)
-        except (RuntimeError, torch.jit.TracingCheckError) as error:
-            raise parity.ExportFailed(
-                f"tracing at {len(drawn)} × {max(drawn)} failed: {parity.last_line(error)}") from error
-    for warning in caught:
-        if issubclass(warning.category, torch.jit.TracerWarning):
-            say(f"  tracer: {str(warning.message).splitlines()[0]}")
-    return program, (len(drawn), max(drawn))
-
-
-def config_json(model: Model, report: parity.Report) -> str:
-    def specs(tensors):
-        return [{"name": t.name, "datatype": t.datatype, "dims": list(t.dims)} for t in tensors]
-
-    return json.dumps({
-        "name": model.name,
-        "inputs": specs(model.inputs),
-        "outputs": specs(model.outputs),
-        "max_length": model.max_length,
-        "labels": list(model.labels),
-        "facts": dict(sorted(model.metadata.items())),
-        "exporter": f"tonnage {__version__}, torch {torch.__version__}",
-        "checked_shapes": [list(s) for s in report.shapes],
-        "worst_difference": report.worst_difference,
-        "worst_padding_difference": report.worst_padding_difference,
-    })
-
-
-def check_saved(model: Model, path: Path, generator: torch.Generator) -> None:
-    """What ships is the file: it must load, and give what the module gives."""
-    extra = {"config.json": ""}
-    program = torch.jit.load(str(path), _extra_files=extra)
-    if json.loads(extra["config.json"])["name"] != model.name:
-        raise parity.ExportFailed(f"{path}: config.json inside it does not name '{model.name}'")
-    length = min(model.max_length or 1, 19)
-    inputs = model.make_inputs([length] * 2, generator)
-    got_outputs = parity.run(program, inputs, "the saved program")
-    want_outputs = parity.run(model.module, inputs, "the module")
-    for spec, got, want in zip(model.outputs, got_outputs, want_outputs):
-        parity.compare(model, got, want, f"saved file, output '{spec.name}' at shape 2 × {length}")
-
-
-def export_model(model: Model, out: Path, lengths: Sequence[int], seed: int = 7) -> Path:
+def export_model(model: Model, out: Path, lengths: Sequence[int], seed: int = 7,
+                 names: Sequence[str] = ("trace",), precisions: Sequence[str] = ("fp32",)) -> Path:
     """Writes out/<name>/; returns that folder. Raises DescriptionError or ExportFailed."""
     model.validate()
-    generator = torch.Generator().manual_seed(seed)
-    say(f"export {model.name}: tracing")
-    program, traced = trace(model, lengths, generator)
-    say(f"export {model.name}: traced at {traced[0]} × {traced[1]}; checking other shapes")
-    report = parity.check_shapes(model, program, traced, generator)
-    report.worst_padding_difference = parity.check_padding(model, program, lengths, generator)
-    say(f"export {model.name}: {len(report.shapes)} shapes agree, largest difference {report.worst_difference:.2g}; "
-        f"rows alone and in padded batches agree, largest difference {report.worst_padding_difference:.2g}")
-
+    model.module.eval().requires_grad_(False)
     out.mkdir(parents=True, exist_ok=True)
     target = out / model.name
     with tempfile.TemporaryDirectory(prefix=f".{model.name}-", dir=out) as scratch:
         fresh = Path(scratch) / model.name
-        (fresh / "1").mkdir(parents=True)
-        file = fresh / "1" / "model.pt"
-        torch.jit.save(program, str(file), _extra_files={"config.json": config_json(model, report)})
-        check_saved(model, file, generator)
+        version = fresh / "1"
+        version.mkdir(parents=True)
+        job = artefacts.start(model, version, lengths, seed)
+        say(f"export {model.name}: routes {', '.join(names)} in {', '.join(precisions)}, with an example of "
+            f"{job.traced[0]} × {job.traced[1]}")
+        artefacts.write_all(job, names, precisions)
+        rows = held_out.make(model, lengths, torch.Generator().manual_seed(seed + 2))
+        (version / "held_out.json").write_text(rows, encoding="utf-8")
         if model.tokenizer is not None:
             shutil.copyfile(model.tokenizer.vocab, fresh / "vocab.txt")
-        (fresh / "model.toml").write_text(model_toml.render(model, "trace"), encoding="utf-8")
+        (fresh / "model.toml").write_text(model_toml.render(model, names[0]), encoding="utf-8")
         if target.exists():
             shutil.rmtree(target)
         fresh.rename(target)
-    say(f"export {model.name}: wrote {target} ({(target / '1' / 'model.pt').stat().st_size / 2**20:.1f} MiB)")
+    size = sum(file.stat().st_size for file in target.rglob("*"))
+    say(f"export {model.name}: wrote {target} ({size / 2**20:.1f} MiB)")
     return target
 
 
@@ -166,13 +111,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="model repository to write into")
     parser.add_argument("--lengths", type=Path, metavar="FILE",
                         help="lengths to draw example inputs from: one integer or {\"tokens\": n} a line")
+    parser.add_argument("--routes", default="trace", metavar="LIST",
+                        help=f"of {', '.join(routes.available())}, or all (default %(default)s); the first is that of "
+                             "model.toml")
+    parser.add_argument("--precisions", default="fp32", metavar="LIST",
+                        help=f"of {', '.join(routes.PRECISIONS)} (default %(default)s); fp32 is always made")
     parser.add_argument("--arg", action="append", default=[], metavar="KEY=VALUE", help="passed to the factory")
     parser.add_argument("--seed", type=int, default=7, help="of the example inputs (default 7)")
     options = parser.parse_args(argv)
     try:
+        names, precisions = routes.parse_routes(options.routes), routes.parse_precisions(options.precisions)
         model = make_model(options.factory, parse_arguments(options.arg))
-        export_model(model, options.out, length_files.read_lengths(options.lengths), options.seed)
-    except (DescriptionError, length_files.LengthFileError, parity.ExportFailed, SourceError, OSError) as error:
+        export_model(model, options.out, length_files.read_lengths(options.lengths), options.seed, names, precisions)
+    except (DescriptionError, routes.RouteError, length_files.LengthFileError, parity.ExportFailed, SourceError,
+            OSError) as error:
         print(f"export failed: {error}", file=sys.stderr)
         return 1
     return 0

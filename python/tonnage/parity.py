@@ -14,17 +14,40 @@ from tonnage.description import DATATYPES, Model, Tensor
 Program = Callable[..., object]
 # Padded tokens of one check: enough to be a real batch, small enough for seconds on two cores.
 MOST_TOKENS = 4096
+# Of every row, in precisions below fp32.
+MIN_COSINE = 0.999
 
 
 class ExportFailed(RuntimeError):
     """A check failed; the message names the shape and the difference."""
 
 
+@dataclass(frozen=True)
+class Allowed:
+    """How far an exported program may be from its module: a tolerance per value, or a cosine per row."""
+
+    absolute: float = 0.0
+    relative: float = 0.0
+    cosine: float | None = None
+
+
+def allowed_for(model: Model, precision: str) -> Allowed:
+    if precision == "fp32":
+        return Allowed(model.absolute_tolerance, model.relative_tolerance)
+    return Allowed(cosine=MIN_COSINE)
+
+
 @dataclass
-class Report:
-    shapes: list[tuple[int, int]]
-    worst_difference: float  # exported against module, over all shapes
-    worst_padding_difference: float  # a row alone against the row inside a padded batch
+class Agreement:
+    """The worst of what was compared so far; integer outputs count as far as they must be equal."""
+
+    worst_difference: float = 0.0
+    min_cosine: float = 1.0
+
+    def add(self, allowed: Allowed, got: torch.Tensor, want: torch.Tensor, where: str) -> None:
+        difference, cosine = compare(allowed, got, want, where)
+        self.worst_difference = max(self.worst_difference, difference)
+        self.min_cosine = min(self.min_cosine, cosine)
 
 
 def last_line(error: Exception) -> str:
@@ -44,7 +67,7 @@ def run(program: Program, inputs: Sequence[torch.Tensor], what: str) -> list[tor
 
 
 def untraced_shapes(model: Model, traced: tuple[int, int]) -> list[tuple[int, int]]:
-    """(rows, length): one and the longest always among them."""
+    """(rows, length) of checks: one and the longest always among them."""
     if model.max_length == 0:
         return [(rows, 1) for rows in (1, 2, 3, 8, 17) if rows != traced[0]]
     longest = model.max_length
@@ -53,25 +76,40 @@ def untraced_shapes(model: Model, traced: tuple[int, int]) -> list[tuple[int, in
     return [shape for shape in shapes if shape != traced]
 
 
-def compare(model: Model, got: torch.Tensor, want: torch.Tensor, where: str) -> float:
-    """The largest difference; raises when it exceeds the model's tolerance."""
+def row_cosines(got: torch.Tensor, want: torch.Tensor) -> torch.Tensor:
+    """Per row; outputs of one value per row are one vector together, since a number alone has only a sign."""
+    got, want = (value.reshape(len(value), -1).double() for value in (got, want))
+    if got.shape[1] == 1:
+        got, want = got.T, want.T
+    norms = got.norm(dim=1) * want.norm(dim=1)
+    equal = (got == want).all(dim=1).double()
+    return torch.where(norms > 0, (got * want).sum(1) / norms, equal)
+
+
+def compare(allowed: Allowed, got: torch.Tensor, want: torch.Tensor, where: str) -> tuple[float, float]:
+    """The largest difference and the least cosine of a row; raises when they are not allowed."""
     if got.shape != want.shape or got.dtype != want.dtype:
         raise ExportFailed(
             f"{where}: {list(got.shape)} {got.dtype} where the module gives {list(want.shape)} {want.dtype}"
         )
     if not got.dtype.is_floating_point:
-        if not torch.equal(got, want):
+        # In a lower precision two classes that are nearly equal may change places.
+        if allowed.cosine is None and not torch.equal(got, want):
             raise ExportFailed(f"{where}: {int((got != want).sum())} of {got.numel()} values differ")
-        return 0.0
+        return 0.0, 1.0
+    if got.numel() == 0:
+        return 0.0, 1.0
     difference = (got - want).abs()
-    largest = float(difference.max()) if got.numel() else 0.0
-    allowed = model.absolute_tolerance + model.relative_tolerance * want.abs()
-    if not bool((difference <= allowed).all()):  # also false for NaN
+    largest, cosine = float(difference.max()), float(row_cosines(got, want).min())
+    if allowed.cosine is not None:
+        if not cosine >= allowed.cosine:  # also true for NaN
+            raise ExportFailed(f"{where}: the least cosine of a row is {cosine:.5f}; allowed from {allowed.cosine} on")
+    elif not bool((difference <= allowed.absolute + allowed.relative * want.abs()).all()):
         raise ExportFailed(
-            f"{where}: the largest difference is {largest:.3g}; allowed are {model.absolute_tolerance:g} "
-            f"+ {model.relative_tolerance:g} × |value|"
+            f"{where}: the largest difference is {largest:.3g}; allowed are {allowed.absolute:g} "
+            f"+ {allowed.relative:g} × |value|"
         )
-    return largest
+    return largest, cosine
 
 
 def check_outputs(model: Model, outputs: Sequence[torch.Tensor], rows: int, length: int) -> None:
@@ -86,37 +124,41 @@ def check_outputs(model: Model, outputs: Sequence[torch.Tensor], rows: int, leng
             )
 
 
-def check_shapes(model: Model, program: Program, traced: tuple[int, int], generator: torch.Generator) -> Report:
-    report = Report(untraced_shapes(model, traced), 0.0, 0.0)
-    for rows, length in report.shapes:
+def check_shapes(model: Model, program: Program, allowed: Allowed, shapes: Sequence[tuple[int, int]],
+                 generator: torch.Generator) -> Agreement:
+    """The program against the module, on these (rows, length)."""
+    agreement = Agreement()
+    for rows, length in shapes:
         inputs = model.make_inputs([length] * rows, generator)
         want = run(model.module, inputs, "the module")
         check_outputs(model, want, rows, length)
         got = run(program, inputs, "the exported program")
+        check_outputs(model, got, rows, length)
         for spec, g, w in zip(model.outputs, got, want):
-            where = f"output '{spec.name}' at shape {rows} × {length} (traced at {traced[0]} × {traced[1]})"
-            report.worst_difference = max(report.worst_difference, compare(model, g, w, where))
-    return report
+            agreement.add(allowed, g, w, f"output '{spec.name}' at shape {rows} × {length}")
+    return agreement
 
 
-def check_padding(model: Model, program: Program, lengths: Sequence[int], generator: torch.Generator) -> float:
+def check_padding(model: Model, program: Program, allowed: Allowed, lengths: Sequence[int],
+                  generator: torch.Generator) -> Agreement:
     """A row must not notice its neighbours: alone and inside a padded, mixed batch it is the same."""
     longest = model.max_length or 1
     drawn = length_files.draw(lengths, max(1, min(6, MOST_TOKENS // longest - 2)), longest, generator)
     mixed = [1, *drawn, longest]
     batch = model.make_inputs(mixed, generator)
     together = run(program, batch, "the exported program")
-    worst = 0.0
+    agreement = Agreement()
     for row, length in enumerate(mixed):
-        own = [_own(spec, value, row, length) for spec, value in zip(model.inputs, batch)]
+        own = [own_part(spec, value, row, length) for spec, value in zip(model.inputs, batch)]
         alone = run(program, own, "the exported program")
         for spec, one, all_rows in zip(model.outputs, alone, together):
             where = f"output '{spec.name}', row of length {length} alone against inside a batch of {mixed}"
-            worst = max(worst, compare(model, _own(spec, all_rows, row, length), one, where))
-    return worst
+            agreement.add(allowed, own_part(spec, all_rows, row, length), one, where)
+    return agreement
 
 
-def _own(spec: Tensor, value: torch.Tensor, row: int, length: int) -> torch.Tensor:
+def own_part(spec: Tensor, value: torch.Tensor, row: int, length: int) -> torch.Tensor:
+    """One row of a padded batch, without the padding."""
     part = value[row : row + 1]
     if spec.has_length():
         part = part.narrow(list(spec.dims).index(-1, 1), 0, length)

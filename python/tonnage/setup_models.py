@@ -11,18 +11,21 @@ import argparse
 import fcntl
 import hashlib
 import importlib.metadata
+import json
 import os
 import shutil
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Sequence
 
-from tonnage import sources
+from tonnage import routes, sources
 
 PACKAGE = Path(__file__).parent
-EXPORTER = ["description.py", "export.py", "lengths.py", "model_toml.py", "parity.py", "encoder.py", "zoo.py"]
+EXPORTER = ["artefacts.py", "description.py", "export.py", "held_out.py", "lengths.py", "model_toml.py", "parity.py",
+            "encoder.py", "zoo.py"]
 PARTS: dict[str, list[str]] = {
     "texts": ["sources.py", "texts.py", "wordpiece.py"],
     "reviews": [*EXPORTER, "head.py", "sources.py", "texts.py", "wordpiece.py"],
@@ -30,27 +33,47 @@ PARTS: dict[str, list[str]] = {
 }
 
 
+@dataclass(frozen=True)
+class Wanted:
+    routes: Sequence[str] = ("trace",)
+    precisions: Sequence[str] = ("fp32",)
+
+
 def say(text: str) -> None:
     print(text, flush=True)
 
 
-def recipe(part: str) -> str:
+def digest_of(files: Sequence[str]) -> str:
     """Without importing torch: an unchanged setup must answer in less than a second."""
     digest = hashlib.sha256()
-    for file in PARTS[part]:
+    for file in files:
         digest.update(file.encode() + b"\0" + (PACKAGE / file).read_bytes() + b"\0")
     digest.update(importlib.metadata.version("torch").encode())
     return digest.hexdigest()
 
 
-def is_current(out: Path, part: str) -> bool:
-    stamp = out / part / ".recipe"
-    return stamp.exists() and stamp.read_text(encoding="ascii").strip() == recipe(part)
+def recipe(part: str, wanted: Wanted) -> dict[str, str]:
+    """What a part was made of, and by file that was asked for what that was made of."""
+    made = {"part": digest_of(PARTS[part])}
+    for route in wanted.routes if part != "texts" else ():
+        shared = ["routes/torchscript.py"] if route in ("trace", "script", "aoti") else []
+        digest = digest_of([f"routes/{route}.py", *shared])
+        made.update({f"{route} {precision}": digest for precision in wanted.precisions})
+    return made
 
 
-def finish(out: Path, part: str) -> None:
+def is_current(out: Path, part: str, wanted: Wanted) -> bool:
+    """Routes that were made beyond those wanted do no harm."""
+    try:
+        stamp = json.loads((out / part / ".recipe").read_text(encoding="ascii"))
+    except (OSError, json.JSONDecodeError):
+        return False
+    return isinstance(stamp, dict) and recipe(part, wanted).items() <= stamp.items()
+
+
+def finish(out: Path, part: str, wanted: Wanted) -> None:
     """The stamp comes last: an interrupted part is made again."""
-    (out / part / ".recipe").write_text(recipe(part) + "\n", encoding="ascii")
+    (out / part / ".recipe").write_text(json.dumps(recipe(part, wanted)) + "\n", encoding="ascii")
 
 
 def make_texts(out: Path, archive: Path) -> None:
@@ -72,22 +95,23 @@ def export(out: Path, factory: str, *arguments: str) -> None:
         raise sources.SourceError(f"`{' '.join(command)}` failed; its message is above")
 
 
-def make(out: Path) -> None:
+def make(out: Path, wanted: Wanted) -> None:
+    chosen = ["--routes", ",".join(wanted.routes), "--precisions", ",".join(wanted.precisions)]
     makers: dict[str, Callable[[Path], None]] = {
         "texts": lambda archive: make_texts(out, archive),
-        "reviews": lambda archive: export(out, "tonnage.zoo:reviews", "--arg", f"archive={archive}"),
-        "encoder-1024": lambda archive: export(out, "tonnage.zoo:encoder_1024"),
+        "reviews": lambda archive: export(out, "tonnage.zoo:reviews", "--arg", f"archive={archive}", *chosen),
+        "encoder-1024": lambda archive: export(out, "tonnage.zoo:encoder_1024", *chosen),
     }
-    stale = [part for part in PARTS if not is_current(out, part)]
+    stale = [part for part in PARTS if not is_current(out, part, wanted)]
     if not stale:
-        say(f"models: {', '.join(PARTS)} in {out} are up to date")
+        say(f"models: {', '.join(PARTS)} in {out} are up to date (routes {', '.join(wanted.routes)})")
         return
     sources.install_packages(say)
     archive = sources.fetch_vader(out / ".sources", say)
     for part in stale:
         started = time.monotonic()
         makers[part](archive)
-        finish(out, part)
+        finish(out, part, wanted)
         say(f"models: {part} made in {time.monotonic() - started:.0f} s")
 
 
@@ -96,14 +120,17 @@ def main(argv: Sequence[str] | None = None) -> int:
                                      epilog="example:\n  python -m tonnage.setup_models --out build/models",
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of models and texts")
+    parser.add_argument("--routes", default="trace", help="as tonnage.export takes them (default %(default)s)")
+    parser.add_argument("--precisions", default="fp32", help="as tonnage.export takes them (default %(default)s)")
     options = parser.parse_args(argv)
     try:
+        wanted = Wanted(routes.parse_routes(options.routes), routes.parse_precisions(options.precisions))
         out = options.out.resolve()
         out.mkdir(parents=True, exist_ok=True)
         with open(out / ".lock", "w", encoding="ascii") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # two set-ups at once would write the same folders
-            make(out)
-    except (sources.SourceError, OSError) as error:
+            make(out, wanted)
+    except (sources.SourceError, routes.RouteError, OSError) as error:
         print(f"setting up the models failed: {error}", file=sys.stderr)
         return 1
     return 0

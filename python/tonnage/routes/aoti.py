@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""AOTInductor: torch.export, then compiled to machine code; a file per precision.
+
+The file is bound to this torch and to this CPU's instruction set; both are written into it, and the worker
+refuses another. The compiled program checks nothing: what "limits" says is proven before every run.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Callable, Sequence
+
+import torch
+from torch import nn
+from torch.export import Dim
+
+from tonnage.description import Model
+from tonnage.parity import ExportFailed
+from tonnage.routes.torchscript import DTYPES, cast
+
+FILES = {"fp32": "model.pt2", "bf16": "model.bf16.pt2"}
+MOST_ROWS = 256  # of one batch of the server
+
+
+class Cast(nn.Module):
+    """The module with its weights in another precision, and with the inputs and outputs that it had before."""
+
+    def __init__(self, module: nn.Module, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.module = copy.deepcopy(module).to(dtype)
+        self.dtype = dtype
+
+    def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        outputs = self.module(*(cast(value, torch.float32, self.dtype) for value in inputs))
+        outputs = (outputs,) if isinstance(outputs, torch.Tensor) else tuple(outputs)
+        return tuple(cast(value, self.dtype, torch.float32) for value in outputs)
+
+
+def write(model: Model, path: Path, precision: str, example: Sequence[torch.Tensor], config: str) -> dict:
+    limits = {"rows": [1, MOST_ROWS]} | ({"length": [1, model.max_length]} if model.max_length else {})
+    tag = {"torch": torch.__version__, "instruction_set": torch.backends.cpu.get_cpu_capability(), "limits": limits}
+    module = Cast(model.module, DTYPES[precision])
+    try:
+        with torch.no_grad():
+            # One entry for all of *inputs, which holds one per input.
+            program = torch.export.export(module, tuple(example), dynamic_shapes=(_dynamic_shapes(model, limits),),
+                                          strict=False)
+            torch._inductor.aoti_compile_and_package(
+                program, package_path=str(path),
+                inductor_configs={"aot_inductor.metadata": {"tonnage": json.dumps({**json.loads(config), **tag})}})
+    except Exception as error:  # torch.export and inductor raise dozens of types
+        reason = " ".join(str(error).split())
+        raise ExportFailed(f"AOTInductor cannot compile {type(model.module).__name__}: {reason[:600]}") from error
+    return {"limits": limits}
+
+
+def _dynamic_shapes(model: Model, limits: dict) -> tuple:
+    """By input: which axis is free, and in which range."""
+    dims = {name: Dim(name, min=low, max=high) for name, (low, high) in limits.items()}
+    return tuple({axis: dims["length" if axis else "rows"] for axis, size in enumerate(spec.dims) if size == -1}
+                 for spec in model.inputs)
+
+
+def load(path: Path, precision: str) -> Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]:
+    program = torch._inductor.aoti_load_package(str(path))
+
+    def run(inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        outputs = program(*inputs)
+        return [outputs] if isinstance(outputs, torch.Tensor) else list(outputs)
+
+    return run
