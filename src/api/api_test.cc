@@ -42,6 +42,28 @@ TEST(TextRows, IdsOfAllRowsLieOneAfterAnotherWithTheirLengths) {
   EXPECT_FALSE(request.inputs[1].has_value()) << "the mask is generated at gather";
 }
 
+TEST(TextRows, ChunksAreRowsOfTheTextTheyCameFrom) {
+  request::Request request;
+  std::vector<text::Tokens> tokens(4);
+  for (text::Tokens& row : tokens) row.ids = {101, 7, 102};
+  tokens[1].chunked = true;
+  tokens[2].continues = true;
+  ASSERT_TRUE(fill_text_rows(testkit::encoder_spec(), tokens, request).is_ok());
+  EXPECT_EQ(4U, request.rows);
+  EXPECT_EQ(3U, request.client_rows());
+  EXPECT_EQ((std::vector<std::uint32_t>{0, 1, 3, 4}), request.text_begins);
+  EXPECT_EQ(1U, request.chunked_rows);
+}
+
+TEST(Envelope, CoversTheIdsOfTheDensestText) {
+  model::ModelSpec spec = testkit::encoder_spec();
+  spec.too_long = model::TooLong::kChunk;
+  // A token per byte: 4,000 ids of eight bytes, once as ids and once in each of the two inputs.
+  EXPECT_GE(tokenising_bytes(spec, std::vector<std::string>{std::string(4000, '.')}), Bytes(4000 * 24));
+  spec.too_long = model::TooLong::kTruncate;
+  EXPECT_LT(tokenising_bytes(spec, std::vector<std::string>{std::string(4000, '.')}), Bytes(4000 * 24));
+}
+
 TEST(TextRows, AModelWithoutAnIdInputIsAnError) {
   request::Request request;
   const auto spec =

@@ -10,6 +10,7 @@
 #include "api/model_metrics.h"
 #include "api/status_json.h"
 #include "api/text_rows.h"
+#include "codec/inputs.h"
 #include "codec/sagemaker/sagemaker.h"
 #include "codec/v2/v2.h"
 
@@ -22,10 +23,8 @@ constexpr std::size_t kInPlaceTextBytes = 2048;
 Result<std::vector<text::Tokens>> encode_here(const text::TextJob& job) {
   std::vector<text::Tokens> all;
   all.reserve(job.texts.size());
-  for (const std::string& text : job.texts) {
-    TONNAGE_ASSIGN(text::Tokens tokens, job.tokenizer->encode(text, job.max_length, job.rule));
-    all.push_back(std::move(tokens));
-  }
+  for (const std::string& text : job.texts)
+    TONNAGE_TRY(text::encode_rows(*job.tokenizer, text, job.rule, all));
   return all;
 }
 
@@ -157,8 +156,11 @@ void InferService::tokenise(std::shared_ptr<Call> call) {
   if (tokenizer == tokenizers_.end()) {
     return close(*call, internal("no_tokenizer", "the model takes text, but its tokenizer was not loaded"));
   }
-  text::TextJob job{tokenizer->second, std::move(call->decoded.texts), call->spec->max_length,
-                    call->spec->too_long};
+  const Bytes needed = tokenising_bytes(*call->spec, call->decoded.texts);
+  if (Status room = call->envelope.grow_to(std::max(call->envelope.amount(), needed)); !room.is_ok()) {
+    return close(*call, std::move(room));
+  }
+  text::TextJob job{tokenizer->second, std::move(call->decoded.texts), text::length_rule(*call->spec)};
   std::size_t bytes = 0;
   for (const std::string& text : job.texts) bytes += text.size();
   if (bytes > kInPlaceTextBytes) {
@@ -180,6 +182,7 @@ void InferService::tokenised(const std::shared_ptr<Call>& call, Result<std::vect
   if (!call->done.is_open()) return call->envelope.release();  // cancelled or expired meanwhile
   if (!tokens.is_ok()) return close(*call, tokens.status());
   Status filled = fill_text_rows(*call->spec, *tokens, call->decoded.request);
+  if (filled.is_ok()) filled = codec::check_row_count(*call->spec, call->decoded.request.rows);
   if (!filled.is_ok()) return close(*call, std::move(filled));
   submit(call);
 }
@@ -193,7 +196,7 @@ void InferService::submit(const std::shared_ptr<Call>& call) {
   call->envelope.shrink_to(needed);
   call->shell.model = call->spec;
   call->shell.id = request.id;
-  call->shell.rows = request.rows;
+  call->shell.rows = request.client_rows();
   call->shell.length = request.length;
   request.arrived = call->arrived;
   request.deadline = call->arrived + deadline_of(*call);
@@ -221,6 +224,10 @@ void InferService::answered(const std::shared_ptr<Call>& call, Result<request::A
   if (answer->truncated_rows > 0) {
     request_metrics_.truncated(*call->spec, answer->truncated_rows);
     reply.headers.emplace_back("X-Tonnage-Truncated-Rows", std::to_string(answer->truncated_rows));
+  }
+  if (answer->chunked_rows > 0) {
+    request_metrics_.chunked(*call->spec, answer->chunked_rows);
+    reply.headers.emplace_back("X-Tonnage-Chunked-Rows", std::to_string(answer->chunked_rows));
   }
   if (!answer->degraded_by.empty()) reply.headers.emplace_back("X-Tonnage-Degraded-By", answer->degraded_by);
   reply.envelope = std::move(answer->envelope);

@@ -122,6 +122,10 @@ void RequestMetrics::truncated(const model::ModelSpec& spec, std::uint32_t rows)
   registry_.counter(metric::kTruncatedRows, labels_of(spec)).add(rows);
 }
 
+void RequestMetrics::chunked(const model::ModelSpec& spec, std::uint32_t rows) {
+  registry_.counter(metric::kChunkedRows, labels_of(spec)).add(rows);
+}
+
 void publish(const memory::Account& root, const pipeline::Pipeline& pipeline, telemetry::Registry& metrics) {
   publish_account(root, root.name(), metrics);
   raise_to(metrics.counter(metric::kBugs), bug_count());

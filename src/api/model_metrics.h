@@ -23,6 +23,7 @@ class RequestMetrics {
   // `spec` is null where the model is unknown.
   void count(const model::ModelSpec* spec, const Status& status, Duration took, std::uint32_t rows);
   void truncated(const model::ModelSpec& spec, std::uint32_t rows);
+  void chunked(const model::ModelSpec& spec, std::uint32_t rows);
 
  private:
   struct Series {

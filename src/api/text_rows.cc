@@ -42,9 +42,13 @@ Status fill_text_rows(const model::ModelSpec& spec, const std::vector<text::Toke
   request.rows = static_cast<std::uint32_t>(tokens.size());
   request.lengths.clear();
   for (const text::Tokens& row : tokens) {
+    if (!row.continues) request.text_begins.push_back(static_cast<std::uint32_t>(request.lengths.size()));
     request.lengths.push_back(static_cast<std::uint32_t>(row.ids.size()));
     if (row.truncated) ++request.truncated_rows;
+    if (row.chunked) ++request.chunked_rows;
   }
+  request.text_begins.push_back(request.rows);
+  if (request.client_rows() == request.rows) request.text_begins.clear();
   request.inputs.clear();
   bool ids_placed = false;
   for (const model::TensorSpec& input : spec.inputs) {

@@ -143,7 +143,7 @@ Status check_length(const model::ModelSpec& spec, const model::TensorSpec& input
         "zero_length",
         fmt::format("input '{}': length 0; rows of this model have at least one position", input.name));
   }
-  if (length > spec.max_length && spec.too_long == model::TooLong::kRefuse) {
+  if (length > spec.max_length && spec.too_long != model::TooLong::kTruncate) {
     return {Code::kTooLarge, "too_long",
             fmt::format("input '{}': length {}; the model '{}' takes at most {}", input.name, length,
                         spec.name, spec.max_length)};

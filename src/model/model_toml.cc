@@ -20,6 +20,7 @@ constexpr std::int64_t kMaxBatchRows = 256;  // planner::kMaxBatchRows
 constexpr std::int64_t kMaxWindow = 512;     // planner::kMaxWindow
 constexpr std::int64_t kMaxModelLength = 1 << 20;
 constexpr std::int64_t kMaxRowsPerRequest = 1 << 20;
+constexpr std::int64_t kMaxChunks = 1024;
 
 void read_datatype(Reader& reader, TensorSpec& tensor) {
   std::string name;
@@ -92,9 +93,22 @@ void read_batching(Reader& reader, BatchingOptions& batching) {
   }
 }
 
+void read_chunks(Reader& reader, ModelSpec& spec) {
+  reader.choice(
+      "chunk_pooling", spec.chunk_pooling,
+      {{"mean", ChunkPooling::kMean}, {"max", ChunkPooling::kMax}, {"first", ChunkPooling::kFirst}});
+  reader.integer("chunk_overlap", spec.chunk_overlap, 0, kMaxModelLength);
+  reader.integer("max_chunks", spec.max_chunks, 1, kMaxChunks);
+  for (const char* key : {"chunk_pooling", "chunk_overlap", "max_chunks"}) {
+    if (reader.has(key) && spec.too_long != TooLong::kChunk) reader.fail(key, "is for too_long = \"chunk\"");
+  }
+}
+
 void read_limits(Reader& reader, ModelSpec& spec) {
   reader.integer("max_length", spec.max_length, 1, kMaxModelLength);
-  reader.choice("too_long", spec.too_long, {{"refuse", TooLong::kRefuse}, {"truncate", TooLong::kTruncate}});
+  reader.choice("too_long", spec.too_long,
+                {{"refuse", TooLong::kRefuse}, {"truncate", TooLong::kTruncate}, {"chunk", TooLong::kChunk}});
+  read_chunks(reader, spec);
   reader.choice("rows", spec.rows, {{"spread", RowsRule::kSpread}, {"together", RowsRule::kTogether}});
   reader.choice("meet", spec.meet, {{"pad", MeetRule::kPad}, {"group", MeetRule::kGroup}});
   reader.boolean("idempotent", spec.idempotent);

@@ -179,6 +179,38 @@ TEST(ModelToml, RefusesContradictionsOfWrittenValues) {
   error_of("[tokenizer]\nkind = \"wordpiece\"\nvocab = \"v\"" + std::string(kTensors));
 }
 
+std::string chunking(std::string_view keys, std::string_view output) {
+  return "max_length = 8\ntoo_long = \"chunk\"\n" + std::string(keys) +
+         "[tokenizer]\nkind = \"wordpiece\"\nvocab = \"v\"\n" + with_length("") +
+         "[[output]]\nname = \"y\"\n" + std::string(output);
+}
+
+TEST(ModelToml, ReadsHowLongTextsAreChunked) {
+  const Result<ModelSpec> parsed =
+      parse_model_toml(chunking("chunk_pooling = \"max\"\nchunk_overlap = 3\nmax_chunks = 5\n",
+                                "datatype = \"FP32\"\ndims = [-1, 2]\n"),
+                       "m");
+  ASSERT_TRUE(parsed.is_ok()) << parsed.status().to_string();
+  EXPECT_EQ(parsed->too_long, TooLong::kChunk);
+  EXPECT_EQ(parsed->chunk_pooling, ChunkPooling::kMax);
+  EXPECT_EQ(parsed->chunk_overlap, 3U);
+  EXPECT_EQ(parsed->max_chunks, 5U);
+}
+
+TEST(ModelToml, RefusesChunksThatCouldNotBePooled) {
+  const auto has = [](const std::string& text, std::string_view what) {
+    const std::string error = error_of(text);
+    EXPECT_NE(error.find(what), std::string::npos) << error;
+  };
+  const std::string scores = "datatype = \"FP32\"\ndims = [-1, 2]\n";
+  has(chunking("", "datatype = \"FP32\"\ndims = [-1, -1]\n"), "follows the length");
+  has(chunking("", "datatype = \"INT64\"\ndims = [-1, 2]\n"), "FP32 and FP64");
+  has(chunking("chunk_overlap = 6\n", scores), "tokens of its own");
+  has(chunking("max_chunks = 0\n", scores), "1 to 1024");
+  has("max_length = 8\ntoo_long = \"chunk\"\n" + with_length(""), "[tokenizer]");
+  has("max_length = 8\nmax_chunks = 2\n" + with_length(""), "too_long = \"chunk\"");
+}
+
 TEST(ModelToml, RefusesTensorsThatCannotBe) {
   const auto input = [](std::string_view lines) {
     return error_of("max_length = 8\n[[input]]\nname = \"ids\"\n" + std::string(lines));

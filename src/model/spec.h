@@ -47,7 +47,10 @@ struct TensorSpec {
 };
 
 enum class RowsRule : std::uint8_t { kSpread, kTogether };
-enum class TooLong : std::uint8_t { kRefuse, kTruncate };
+enum class TooLong : std::uint8_t { kRefuse, kTruncate, kChunk };
+// How the outputs of a text's chunks become one: mean weighted by their lengths, largest element, or
+// those of the first chunk, which then is the only one that runs.
+enum class ChunkPooling : std::uint8_t { kMean, kMax, kFirst };
 enum class MeetRule : std::uint8_t { kPad, kGroup };  // rows of different length: pad, or equal sizes only
 enum class Policy : std::uint8_t { kDp, kBuckets, kFifo };
 
@@ -84,7 +87,10 @@ struct ModelSpec {
   RowsRule rows = RowsRule::kSpread;
   MeetRule meet = MeetRule::kPad;
   TooLong too_long = TooLong::kRefuse;
-  std::uint32_t max_length = 0;  // 0: no input has a free dim
+  ChunkPooling chunk_pooling = ChunkPooling::kMean;
+  std::uint32_t chunk_overlap = 0;  // tokens that a chunk repeats of the one before it
+  std::uint32_t max_chunks = 16;    // of one text
+  std::uint32_t max_length = 0;     // 0: no input has a free dim
   std::uint32_t max_rows_per_request = 4096;
   BatchingOptions batching;
 

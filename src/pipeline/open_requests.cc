@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "request/pooling.h"
+
 namespace tonnage::pipeline {
 namespace {
 
@@ -39,7 +41,15 @@ void OpenRequests::put_row(request::RequestId id, std::uint32_t row,
   if (!tensors.is_ok()) return close(id, tensors.status());
   request::Answer answer;
   answer.outputs = std::move(tensors).value();
+  if (!request->text_begins.empty()) {
+    for (request::OutputTensor& output : answer.outputs) {
+      Result<request::OutputTensor> pooled = request::pool_chunks(*request, output);
+      if (!pooled.is_ok()) return close(id, pooled.status());
+      output = std::move(pooled).value();
+    }
+  }
   answer.truncated_rows = request->truncated_rows;
+  answer.chunked_rows = request->chunked_rows;
   answer.envelope = std::move(request->envelope);
   close(id, std::move(answer));
 }

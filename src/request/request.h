@@ -51,7 +51,8 @@ struct OutputSelection {
 struct Answer {
   std::vector<OutputTensor> outputs;
   std::uint32_t truncated_rows = 0;
-  std::string degraded_by;  // name of the fallback model that answered, or empty
+  std::uint32_t chunked_rows = 0;  // texts whose outputs were pooled from several rows
+  std::string degraded_by;         // name of the fallback model that answered, or empty
   memory::Charge envelope;
 };
 
@@ -65,12 +66,19 @@ struct Request {
   std::vector<std::optional<RowsTensor>> inputs;
   std::uint8_t priority = 0;  // 0 = default, 1 = highest
   std::uint32_t truncated_rows = 0;
+  std::uint32_t chunked_rows = 0;
+  // Where texts were cut into chunks: the first row of each text, and the number of rows behind the last.
+  std::vector<std::uint32_t> text_begins;
   TimePoint arrived{};
   TimePoint deadline = kNever;
   memory::Charge envelope;
   std::optional<Assembly> assembly;  // made at admission
   Completion<Answer> completion;
 
+  // As many as the client sent; `rows` counts chunks.
+  std::uint32_t client_rows() const {
+    return text_begins.empty() ? rows : static_cast<std::uint32_t>(text_begins.size() - 1);
+  }
   std::uint32_t row_length(std::uint32_t row) const { return lengths.empty() ? length : lengths[row]; }
 };
 

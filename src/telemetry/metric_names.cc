@@ -21,6 +21,7 @@ constexpr auto kTable = std::to_array<MetricInfo>({
     {kExecutionSeconds, kHistogram, "seconds", kModel, "One batch in the worker, as the front saw it.",
      Buckets::kSeconds},
     {kTruncatedRows, kCounter, "1", kModel, "Rows whose text was cut at the model's length."},
+    {kChunkedRows, kCounter, "1", kModel, "Texts that were cut into chunks and answered by all of them."},
     {kCancelledRows, kCounter, "1", kModel, "Rows dropped because their client left."},
     {kExpiredRows, kCounter, "1", kModel, "Rows answered because their deadline passed."},
     {kRows, kCounter, "1", kModel, "Rows executed and answered."},

@@ -32,6 +32,7 @@ inline constexpr std::string_view kRequestSeconds = "tonnage_request_duration_se
 inline constexpr std::string_view kQueueSeconds = "tonnage_queue_duration_seconds";
 inline constexpr std::string_view kExecutionSeconds = "tonnage_execution_duration_seconds";
 inline constexpr std::string_view kTruncatedRows = "tonnage_truncated_rows_total";
+inline constexpr std::string_view kChunkedRows = "tonnage_chunked_rows_total";
 inline constexpr std::string_view kCancelledRows = "tonnage_cancelled_rows_total";
 inline constexpr std::string_view kExpiredRows = "tonnage_expired_rows_total";
 // Batches.

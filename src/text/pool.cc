@@ -52,17 +52,14 @@ struct Pool::State {
   Answer encode_all(const TextJob& job) {
     std::vector<Tokens> rows;
     rows.reserve(job.texts.size());
-    for (const std::string& text : job.texts) {
+    for (std::size_t i = 0; i < job.texts.size(); ++i) {
       if (is_stopping()) return draining();
       if (job.cancelled && job.cancelled->load(std::memory_order_relaxed)) {
         return Status(Code::kCancelled, "cancelled", "nobody waits for these texts");
       }
-      Result<Tokens> tokens = job.tokenizer->encode(text, job.max_length, job.rule);
-      if (!tokens.is_ok()) {
-        const Status why = tokens.status();
-        return Status(why.code(), why.reason(), fmt::format("text {}: {}", rows.size(), why.detail()));
+      if (const Status why = encode_rows(*job.tokenizer, job.texts[i], job.rule, rows); !why.is_ok()) {
+        return Status(why.code(), why.reason(), fmt::format("text {}: {}", i, why.detail()));
       }
-      rows.push_back(std::move(*tokens));
     }
     return rows;
   }

@@ -13,6 +13,7 @@
 
 #include "base/completion.h"
 #include "base/loop.h"
+#include "text/chunks.h"
 #include "text/tokenizer.h"
 
 namespace tonnage::text {
@@ -20,8 +21,7 @@ namespace tonnage::text {
 struct TextJob {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::vector<std::string> texts;
-  std::uint32_t max_length = 0;
-  model::TooLong rule = model::TooLong::kRefuse;
+  LengthRule rule;
   // Set from the loop when nobody waits any more: what is left of the job is not done.
   std::shared_ptr<const std::atomic<bool>> cancelled{};
 };
@@ -30,7 +30,7 @@ class Pool {
  public:
   Pool(Loop& loop, unsigned threads, std::size_t max_jobs);
   ~Pool();
-  // One Tokens per text, in order; the first error (with the row's number) ends the job.
+  // The rows of each text (encode_rows), in order; the first error (with the text's number) ends the job.
   void submit(TextJob job, Completion<std::vector<Tokens>> done);
 
  private:

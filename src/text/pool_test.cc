@@ -64,7 +64,7 @@ struct Fixture {
   std::shared_ptr<FakeTokenizer> tokenizer = std::make_shared<FakeTokenizer>();
   PostLoop loop;
 
-  TextJob job(std::vector<std::string> texts) const { return {tokenizer, std::move(texts), 512, {}}; }
+  TextJob job(std::vector<std::string> texts) const { return {tokenizer, std::move(texts), {512}}; }
   static Completion<Rows> into(std::optional<Result<Rows>>& answer) {
     return Completion<Rows>([&answer](Result<Rows> rows) { answer.emplace(std::move(rows)); });
   }

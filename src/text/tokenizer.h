@@ -21,6 +21,8 @@ namespace tonnage::text {
 struct Tokens {
   std::vector<std::int64_t> ids;  // with [CLS] … [SEP]
   bool truncated = false;
+  bool chunked = false;    // the first chunk of a text that was cut into several
+  bool continues = false;  // a further chunk of the text before it
 };
 
 class Tokenizer {

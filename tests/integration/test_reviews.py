@@ -110,5 +110,35 @@ class RefusedLength(unittest.TestCase):
                 server.assert_at_rest()
 
 
+@unittest.skipUnless(MODEL.is_dir() and WORKER.exists(), WHY_SKIPPED)
+class ChunkedReviews(unittest.TestCase):
+    def test_the_scores_of_a_long_text_are_the_weighted_mean_of_its_chunks(self):
+        words = LONG.split()  # each of them is one token
+        chunks = [" ".join(words[at:at + 510]) for at in range(0, len(words), 510)]
+        weights = [len(chunk.split()) + 2 for chunk in chunks]
+        with tempfile.TemporaryDirectory() as folder:
+            with Server(model_with(folder, "chunk"), memory="600MiB") as server:
+                server.await_ready()
+
+                def scores(texts):
+                    status, headers, reply = server.infer("reviews", [
+                        {"name": "text", "shape": [len(texts)], "datatype": "BYTES", "data": texts}],
+                        outputs=[{"name": "scores"}])
+                    self.assertEqual(200, status, reply)
+                    return reply["outputs"][0]["data"], headers
+
+                alone, _ = scores(chunks)
+                pooled, headers = scores([TEXTS[0], LONG])
+                self.assertEqual("1", headers["x-tonnage-chunked-rows"])
+                self.assertNotIn("x-tonnage-truncated-rows", headers)
+                self.assertEqual(4, len(pooled))
+                for label in (0, 1):
+                    by_hand = sum(w * alone[2 * i + label] for i, w in enumerate(weights)) / sum(weights)
+                    self.assertAlmostEqual(by_hand, pooled[2 + label], places=5)
+                invoked = server.request("POST", "/invocations", LONG, {"Content-Type": "text/plain"}, "sagemaker")
+                self.assertEqual((200, "1"), (invoked[0], invoked[1].get("x-tonnage-chunked-rows")))
+                server.assert_at_rest()
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -107,16 +107,24 @@ class Encoder {
  private:
   void append_parameters(const request::Answer& answer) {
     std::string& body = out_.body;
-    if (answer.truncated_rows == 0 && answer.degraded_by.empty()) return;
-    body += R"(,"parameters":{)";
-    if (answer.truncated_rows > 0) {
-      fmt::format_to(std::back_inserter(body), R"("truncated_rows":{})", answer.truncated_rows);
-    }
+    bool is_first = true;
+    const auto begin = [&](std::string_view key) {
+      body += std::exchange(is_first, false) ? R"(,"parameters":{)" : ",";
+      append_json_string(body, key);
+      body += ':';
+    };
+    const auto append_count = [&](std::string_view key, std::uint32_t rows) {
+      if (rows == 0) return;
+      begin(key);
+      body += std::to_string(rows);
+    };
+    append_count("truncated_rows", answer.truncated_rows);
+    append_count("chunked_rows", answer.chunked_rows);
     if (!answer.degraded_by.empty()) {
-      body += answer.truncated_rows > 0 ? R"(,"degraded_by":)" : R"("degraded_by":)";
+      begin("degraded_by");
       append_json_string(body, answer.degraded_by);
     }
-    body += '}';
+    if (!is_first) body += '}';
   }
 
   void append_shape(const tensor::Shape& shape) {

@@ -44,14 +44,15 @@ TEST(V2Encode, WritesFlatArraysWithoutParameters) {
   EXPECT_FALSE(encoded.value().json_length.has_value());
 }
 
-TEST(V2Encode, EchoesTheIdAndMarksTruncationAndFallback) {
+TEST(V2Encode, EchoesTheIdAndMarksTruncationChunksAndFallback) {
   request::Request request;
   request.id = "q\"1";
   request::Answer marked;
   marked.truncated_rows = 3;
+  marked.chunked_rows = 2;
   marked.degraded_by = "small";
   EXPECT_EQ(
-      R"({"model_name":"m","model_version":"1","id":"q\"1","parameters":{"truncated_rows":3,"degraded_by":"small"},"outputs":[]})",
+      R"({"model_name":"m","model_version":"1","id":"q\"1","parameters":{"truncated_rows":3,"chunked_rows":2,"degraded_by":"small"},"outputs":[]})",
       encode_infer(spec(), request, marked, {}).value().body);
 }
 

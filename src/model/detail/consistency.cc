@@ -17,6 +17,8 @@ Status bad(const std::string& where, fmt::format_string<Args...> text, Args&&...
   return invalid("bad_config", where + ": " + fmt::format(text, std::forward<Args>(args)...));
 }
 
+constexpr std::uint32_t kSpecialTokens = 2;  // [CLS] and [SEP] around each chunk
+
 std::string dims_text(const TensorSpec& tensor) { return fmt::format("[{}]", fmt::join(tensor.dims, ", ")); }
 
 // What an integer type can hold; a range or a pad value outside of it is a typing error.
@@ -152,6 +154,32 @@ Status check_text(const ModelSpec& spec, const std::string& where) {
   return Status::ok();
 }
 
+// Only what has the same size for every chunk can be pooled.
+Status check_chunks(const ModelSpec& spec, const std::string& where) {
+  if (spec.too_long != TooLong::kChunk) return Status::ok();
+  if (!spec.tokenizer) {
+    return bad(where, "too_long = \"chunk\" cuts texts into rows of tokens; it needs a [tokenizer]");
+  }
+  if (spec.max_length > 0 && spec.chunk_overlap + kSpecialTokens >= spec.max_length) {
+    return bad(where, "'chunk_overlap' is {}; a chunk of {} tokens must also bring tokens of its own",
+               spec.chunk_overlap, spec.max_length);
+  }
+  for (const TensorSpec& output : spec.outputs) {
+    if (output.has_length()) {
+      return bad(where,
+                 "too_long = \"chunk\", but output '{}' has dims {}; an output that follows the length has "
+                 "nothing to pool",
+                 output.name, dims_text(output));
+    }
+    const bool is_real = output.type == tensor::DataType::kFp32 || output.type == tensor::DataType::kFp64;
+    if (!is_real && spec.chunk_pooling != ChunkPooling::kFirst) {
+      return bad(where, "output '{}' is {}; chunks are pooled by mean or max in FP32 and FP64 only",
+                 output.name, tensor::datatype_name(output.type));
+    }
+  }
+  return Status::ok();
+}
+
 Status check_batching(const ModelSpec& spec, const std::string& where) {
   const BatchingOptions& batching = spec.batching;
   if (batching.window < batching.max_rows) {
@@ -184,6 +212,7 @@ Status check_consistency(const ModelSpec& spec, const std::string& where) {
   TONNAGE_TRY(check_length(spec, where));
   TONNAGE_TRY(check_sizes(spec, where));
   TONNAGE_TRY(check_text(spec, where));
+  TONNAGE_TRY(check_chunks(spec, where));
   return check_batching(spec, where);
 }
 
