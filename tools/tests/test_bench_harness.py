@@ -14,13 +14,13 @@ class Foreign:
     """Stands in for ForeignWatch: tells the given shares in turn."""
 
     def __init__(self, shares):
-        self.shares = iter(shares)
+        self.foreign = iter(shares)
 
     def __call__(self):
         return self
 
-    def share(self):
-        return next(self.shares)
+    def shares(self):
+        return next(self.foreign), 0.0
 
 
 def test_a_round_with_foreign_cpu_is_void_and_repeated(monkeypatch, capsys):
