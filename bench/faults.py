@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import harness
-from serving import Server
+from tonnage.serving import Server
 
 TENSORS = """
 [[input]]

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "python"))
 
-from serving import process_tree  # noqa: E402
+from tonnage.serving import process_tree  # noqa: E402
 
 FOREIGN_LIMIT = 0.05
 TICKS = os.sysconf("SC_CLK_TCK")

@@ -15,7 +15,7 @@ import tomllib
 from pathlib import Path
 
 import harness
-from serving import Server
+from tonnage.serving import Server
 
 MODEL = "encoder-1024"
 REQUESTS = {"dp": 768, "fifo": 256, "batch1": 768}

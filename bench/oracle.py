@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What the engine alone can do: all rows known beforehand, sorted by length, batched by dynamic programming
-under 2,048 padded tokens, lengths rounded up to 32; TorchScript in this process, no server.
+under 2,048 padded tokens, lengths rounded up to 32; the artefact of one route in this process, no server.
 
-    oracle.py MODEL_FOLDER LENGTHS.json      prints {"rps": …, "padding_waste": …, "rows_per_batch": …}
+    oracle.py MODEL_FOLDER LENGTHS.json [ROUTE PRECISION]      trace fp32 by default
+prints {"rps": …, "padding_waste": …, "rows_per_batch": …}
 """
 
 import json
@@ -12,6 +13,10 @@ import time
 from pathlib import Path
 
 import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
+
+from tonnage import routes  # noqa: E402
 
 MAX_PADDED_TOKENS = 2048
 MULTIPLE = 32
@@ -46,15 +51,17 @@ def make_batch(group, generator):
 
 def main():
     folder, lengths = Path(sys.argv[1]), json.loads(Path(sys.argv[2]).read_text())
-    model = torch.jit.load(sorted(folder.glob("*/model.pt"))[-1]).eval()
+    name, precision = sys.argv[3:5] or ("trace", "fp32")
+    route = routes.get(name)
+    model = route.load(sorted(folder.glob(f"*/{route.FILES[precision]}"))[-1], precision)
     generator = torch.Generator().manual_seed(0)
     batches = [make_batch(group, generator) for group in partition(lengths)]
     with torch.inference_mode():
         for ids, mask in batches:  # first passes over a shape are two to three times slower
-            model(ids, mask)
+            model([ids, mask])
         started = time.perf_counter()
         for ids, mask in batches:
-            model(ids, mask)
+            model([ids, mask])
         elapsed = time.perf_counter() - started
     padded = sum(ids.numel() for ids, _ in batches)
     print(json.dumps({"rps": len(lengths) / elapsed, "padding_waste": 1 - sum(lengths) / padded,

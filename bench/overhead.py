@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import harness
-from serving import Server
+from tonnage.serving import Server
 
 ECHO = """route = "stub"
 max_length = 4096

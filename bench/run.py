@@ -15,7 +15,7 @@ sys.path.insert(0, str(HERE))
 
 import harness  # noqa: E402
 
-SCRIPTS = ("mix", "overhead", "faults")
+SCRIPTS = ("mix", "overhead", "faults", "routes")
 
 
 def run_program(program, rest):

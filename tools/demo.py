@@ -18,7 +18,9 @@ import time
 import tomllib
 from pathlib import Path
 
-from serving import Server, ServerFailed
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
+
+from tonnage.serving import Server, ServerFailed  # noqa: E402
 
 MODEL = "reviews"
 MIX = "80/15/5"

@@ -119,6 +119,8 @@ Example:
   tonnage serve --models build/models --memory 600MiB --http-port 8000)";
 constexpr std::string_view kInspectExample = R"(Example:
   tonnage inspect build/models/reviews --json)";
+constexpr std::string_view kProfileExample = R"(Example:
+  tonnage profile build/models/reviews --for 60s --out /tmp)";
 constexpr std::string_view kLoadExample = R"(Example:
   tonnage load --texts reviews.jsonl --mix 80/15/5 --rate 20 --for 30s)";
 
@@ -131,7 +133,12 @@ class CommandLine {
     add("serve", "serve models under a memory budget", kServeExample, serve_settings(serve_));
     add("inspect", "what a model is, and what its batches will cost", kInspectExample,
         inspect_settings(inspect_));
+    add("profile", "measure what each shape of batch costs, and draw it", kProfileExample,
+        profile_settings(profile_));
     add("load", "send requests and measure what comes back", kLoadExample, load_settings(load_));
+    // Its words, --help too, are its own.
+    commands_["compare"].app = app_.add_subcommand("compare", "loading routes of one model side by side");
+    commands_["compare"].app->prefix_command()->set_help_flag();
     CLI::App* serve = commands_.at("serve").app;
     serve->add_option("--config", config_file_, "a TOML file with the same keys, _ for - [TONNAGE_CONFIG]")
         ->type_name("FILE");
@@ -190,6 +197,7 @@ class CommandLine {
 
   Parsed options_of(const config::Environment& environment) {
     Command& command = chosen();
+    if (commands_.at("compare").app->parsed()) return finish_compare(command, environment);
     Result<std::optional<config::Table>> file = std::optional<config::Table>();
     const bool is_serve = commands_.at("serve").app->parsed();
     if (is_serve) file = read_config_file(config_file_, environment);
@@ -200,10 +208,26 @@ class CommandLine {
     if (!status.is_ok()) return usage_error(where(), status.detail());
     if (is_serve) return finish_serve(origins, environment);
     if (commands_.at("load").app->parsed()) return load_;
-    if (inspect_.model.empty()) return usage_error(where(), "which MODEL? Give its folder");
-    if (inspect_.state_directory.empty()) inspect_.state_directory = default_state_directory(environment);
-    if (inspect_.worker_directory.empty()) inspect_.worker_directory = program_directory();
-    return inspect_;
+    if (commands_.at("profile").app->parsed()) return finish_lone(profile_, environment);
+    return finish_lone(inspect_, environment);
+  }
+
+  template <typename Options>
+  Parsed finish_lone(Options& options, const config::Environment& environment) {
+    if (options.model.empty()) return usage_error(where(), "which MODEL? Give its folder");
+    if (options.state_directory.empty()) options.state_directory = default_state_directory(environment);
+    if (options.worker_directory.empty()) options.worker_directory = program_directory();
+    return options;
+  }
+
+  static Parsed finish_compare(const Command& command, const config::Environment& environment) {
+    CompareOptions options;
+    options.arguments = command.app->remaining();
+    options.programs = program_directory();
+    const std::string neighbour = options.programs + "/../../venv/bin/python";  // of a build folder
+    options.python = environment.get("TONNAGE_PYTHON")
+                         .value_or(std::filesystem::exists(neighbour) ? neighbour : "/usr/bin/python3");
+    return options;
   }
 
   Parsed finish_serve(Origins& origins, const config::Environment& environment) {
@@ -220,6 +244,7 @@ class CommandLine {
   CLI::App app_{"tonnage: a model server that knows what it can carry", "tonnage"};
   ServeOptions serve_;
   InspectOptions inspect_;
+  ProfileOptions profile_;
   LoadOptions load_;
   std::string config_file_;
   std::map<std::string, Command> commands_;

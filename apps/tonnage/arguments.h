@@ -17,7 +17,7 @@ struct Leave {
   std::string text;
 };
 
-using Parsed = std::variant<Leave, ServeOptions, InspectOptions, LoadOptions>;
+using Parsed = std::variant<Leave, ServeOptions, InspectOptions, ProfileOptions, CompareOptions, LoadOptions>;
 
 Parsed parse_arguments(int argc, const char* const* argv, const config::Environment& environment);
 

@@ -172,8 +172,15 @@ TEST(Arguments, InspectTakesAFolder) {
   EXPECT_FALSE(std::get<InspectOptions>(parsed).worker_directory.empty());
 }
 
+TEST(Arguments, CompareKeepsItsWordsAsTheyAre) {
+  const Parsed parsed = parse({"compare", "models/a", "--routes", "trace,onnx", "--help"});
+  ASSERT_TRUE(std::holds_alternative<CompareOptions>(parsed));
+  EXPECT_EQ(std::get<CompareOptions>(parsed).arguments,
+            (std::vector<std::string>{"models/a", "--routes", "trace,onnx", "--help"}));
+}
+
 TEST(Arguments, HelpHasAnExampleAndEveryFlagWithItsVariable) {
-  for (const char* command : {"serve", "inspect", "load"}) {
+  for (const char* command : {"serve", "inspect", "profile", "load"}) {
     const Parsed parsed = parse({command, "--help"});
     const auto& leave = std::get<Leave>(parsed);
     EXPECT_EQ(leave.exit_code, kExitOk);

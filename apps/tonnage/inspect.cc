@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/json_text.h"
+#include "names.h"
 #include "options.h"
 #include "server/inspect.h"
 
@@ -17,15 +18,6 @@ std::string dims_text(const std::vector<std::int64_t>& dims) {
   std::string out = "[";
   for (std::size_t i = 0; i < dims.size(); ++i) out += (i > 0 ? "," : "") + std::to_string(dims[i]);
   return out + "]";
-}
-
-std::string_view determinism_text(cost::Determinism determinism) {
-  switch (determinism) {
-    case cost::Determinism::kDeterministic: return "deterministic";
-    case cost::Determinism::kValueDependent: return "value-dependent";
-    case cost::Determinism::kUnknown: break;
-  }
-  return "unknown";
 }
 
 void print_tensors(const char* title, const std::vector<model::TensorSpec>& tensors) {
@@ -45,7 +37,7 @@ void print_table(const server::Inspection& seen) {
   print_tensors("output", spec.outputs);
   fmt::print("\n  weights {}   base {}   ready after {:.1f} s   {}   margin {:.2f} %   enforcement exact\n",
              format_bytes(seen.memory.weights), format_bytes(seen.memory.base), to_seconds(seen.cold_start),
-             determinism_text(seen.determinism), seen.margin * 100);
+             determinism_name(seen.determinism), seen.margin * 100);
   for (const auto& [key, value] : spec.metadata) fmt::print("  {}: {}\n", key, value);
   fmt::print("\n  {:>5} {:>7} {:>12} {:>12} {:>10}\n", "rows", "length", "peak", "grant", "time");
   for (const server::GridPoint& point : seen.grid) {
@@ -78,7 +70,7 @@ void print_json(const server::Inspection& seen) {
       "],\"weights_bytes\":{},\"base_bytes\":{},\"budget_bytes\":{},\"cold_start_ms\":{:.1f},"
       "\"determinism\":\"{}\",\"margin\":{:.6f},\"enforcement\":\"exact\",\"metadata\":{{",
       seen.memory.weights.count(), seen.memory.base.count(), seen.budget.count(), to_millis(seen.cold_start),
-      determinism_text(seen.determinism), seen.margin);
+      determinism_name(seen.determinism), seen.margin);
   bool first = true;
   for (const auto& [key, value] : spec.metadata) {
     out += (first ? "" : ",") + json_string(key) + ":" + json_string(value);

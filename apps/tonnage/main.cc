@@ -17,6 +17,8 @@ struct Dispatch {
   }
   int operator()(const ServeOptions& options) const { return run_serve(options); }
   int operator()(const InspectOptions& options) const { return run_inspect(options); }
+  int operator()(const ProfileOptions& options) const { return run_profile(options); }
+  int operator()(const CompareOptions& options) const { return run_compare(options); }
   int operator()(const LoadOptions& options) const { return run_load(options); }
 };
 

@@ -33,6 +33,24 @@ struct InspectOptions {
   std::uint32_t threads = 0;
 };
 
+struct ProfileOptions {
+  std::string model;  // a model's folder
+  bool json = false;
+  bool refresh = false;              // measure anew what the state directory knows
+  Duration duration = seconds(120);  // for the grid
+  std::string out = ".";             // folder of NAME-profile.json and .html
+  std::string state_directory;
+  std::string worker_directory;
+  Bytes memory;
+  std::uint32_t threads = 0;
+};
+
+struct CompareOptions {
+  std::vector<std::string> arguments;  // python/tonnage/compare reads them
+  std::string programs;                // folder of this program and of the workers
+  std::string python;
+};
+
 struct LoadOptions {
   std::string url = "http://127.0.0.1:8000";
   std::string model;                // empty: the only one that the server names
@@ -59,6 +77,8 @@ struct LoadOptions {
 
 int run_serve(const ServeOptions& options);
 int run_inspect(const InspectOptions& options);
+int run_profile(const ProfileOptions& options);
+int run_compare(const CompareOptions& options);
 int run_load(const LoadOptions& options);
 
 }  // namespace tonnage::app

@@ -30,6 +30,7 @@ using Settings = std::vector<Setting>;
 // Bound to `options`, which must outlive the table.
 Settings serve_settings(ServeOptions& options);
 Settings inspect_settings(InspectOptions& options);
+Settings profile_settings(ProfileOptions& options);
 Settings load_settings(LoadOptions& options);
 
 // Where values come from: the later wins.

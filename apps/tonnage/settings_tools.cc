@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flags of `tonnage inspect` and `tonnage load`.
+// The flags of `tonnage inspect`, `profile` and `load`.
 #include <utility>
 
 #include "setting_kinds.h"
 
 namespace tonnage::app {
 
-Settings inspect_settings(InspectOptions& options) {
+namespace {
+
+// What every tool that loads one model can be told.
+template <typename Options>
+Settings lone_model_settings(Options& options) {
   Settings settings;
   Setting model = text_setting({"model", "MODEL", "the folder of one model"}, options.model);
   model.is_positional = true;
@@ -21,6 +25,22 @@ Settings inspect_settings(InspectOptions& options) {
   settings.push_back(
       text_setting({"worker-dir", "DIR", "where the worker programs are; default: beside this one"},
                    options.worker_directory));
+  return settings;
+}
+
+}  // namespace
+
+Settings inspect_settings(InspectOptions& options) { return lone_model_settings(options); }
+
+Settings profile_settings(ProfileOptions& options) {
+  Settings settings = lone_model_settings(options);
+  settings.push_back(
+      switch_setting({"refresh", "", "measure costs anew although they are known"}, options.refresh));
+  settings.push_back(
+      duration_setting({"for", "TIME", "for measuring the grid, small shapes first; the rest is predicted"},
+                       options.duration));
+  settings.push_back(
+      text_setting({"out", "DIR", "where NAME-profile.json and NAME-profile.html go"}, options.out));
   return settings;
 }
 

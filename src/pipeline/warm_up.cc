@@ -4,16 +4,12 @@
 #include <algorithm>
 #include <utility>
 #include <variant>
-#include <vector>
 
-#include "batch/gather.h"
-#include "pipeline/synthetic.h"
+#include "pipeline/shape_run.h"
 
 namespace tonnage::pipeline {
 namespace {
 
-// Nothing is known about a shape before its first run.
-constexpr Duration kWarmUpWatchdog = seconds(120);
 constexpr std::uint64_t kSeedsPerAttempt = 1'000'000;
 
 cost::ProfileLimits profile_limits(const model::ModelSpec& spec, Bytes free) {
@@ -54,21 +50,9 @@ void WarmUp::step() {
   }
   const std::optional<cost::ProfileStep> next = profiler_.next(loop_.now() - started_);
   if (!next) return finish();
-  const request::Request request =
-      synthetic_request(spec_, next->shape.rows, next->shape.length, first_seed_ + next->seed);
-  std::vector<batch::RowRef> rows;
-  for (std::uint32_t row = 0; row < request.rows; ++row) rows.push_back({&request, row});
-
-  supervisor::RunCommand command;
-  auto inputs = batch::gather(*spec_, rows, next->shape.length, worker_.input_slot(0));
-  if (!inputs.is_ok()) return done_(inputs.status());
-  command.inputs = std::move(inputs).value();
-  command.rows = next->shape.rows;
-  command.length = next->shape.length;
-  command.grant = std::min(next->grant, worker_.largest_grant());
-  command.watchdog = kWarmUpWatchdog;
   const Status started =
-      worker_.run(std::move(command), [this, step = *next](const auto& outcome) { finished(step, outcome); });
+      run_shape(worker_, spec_, next->shape, next->grant, first_seed_ + next->seed,
+                [this, step = *next](const supervisor::RunOutcome& outcome) { finished(step, outcome); });
   if (!started.is_ok()) done_(started);
 }
 

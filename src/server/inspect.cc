@@ -2,23 +2,17 @@
 #include "server/inspect.h"
 
 #include <algorithm>
-#include <boost/asio/io_context.hpp>
-#include <memory>
-#include <thread>
 #include <utility>
 
-#include "memory/limits.h"
-#include "model/model_toml.h"
-#include "pipeline/pipeline.h"
-#include "server/asio_loop.h"
-#include "server/launch.h"
-#include "state/state_store.h"
-#include "supervisor/child_process.h"
+#include "server/detail/grid_sweep.h"
+#include "server/lone_model.h"
 
 namespace tonnage::server {
 namespace {
 
-constexpr Duration kProgressEvery = milliseconds(200);
+constexpr std::uint32_t kCoarse = 4;  // factor between rows of inspect's grid
+constexpr std::uint32_t kFine = 2;
+constexpr double kWarmUpShare = 0.3;  // of profile's progress
 
 std::vector<std::uint32_t> grid_lengths(const model::ModelSpec& spec) {
   if (!spec.has_length()) return {0};
@@ -36,68 +30,47 @@ std::uint32_t largest_rows(const cost::CostModel& cost, std::uint32_t max_rows, 
   return rows;
 }
 
-Inspection describe(const pipeline::ServedModel& model, Bytes budget) {
-  const supervisor::Worker& worker = *model.workers.front().worker;
+Inspection describe(LoneModel& lone, std::uint32_t row_factor) {
+  const pipeline::ServedModel& model = lone.model();
   Inspection inspection;
   inspection.spec = model.spec;
-  inspection.loaded = *worker.loaded();
-  inspection.memory = worker.memory();
-  inspection.budget = budget;
+  inspection.loaded = *lone.worker().loaded();
+  inspection.memory = lone.worker().memory();
+  inspection.budget = lone.budget();
   inspection.cold_start = model.cold_start;
   inspection.determinism = model.cost->determinism();
   inspection.margin = model.cost->margin();
-  const Bytes room = worker.largest_grant();
+  const Bytes room = lone.worker().largest_grant();
   const std::uint32_t max_rows = model.spec->batching.max_rows;
   for (const std::uint32_t length : grid_lengths(*model.spec)) {
     for (std::uint32_t rows = 1; rows <= max_rows;
-         rows = rows == max_rows ? rows + 1 : std::min(rows * 4, max_rows)) {
+         rows = rows == max_rows ? rows + 1 : std::min(rows * row_factor, max_rows)) {
       const cost::Shape shape{rows, length};
       const Bytes grant = model.cost->grant(shape);
-      inspection.grid.push_back(
-          {shape, model.cost->predict_peak(shape), grant, model.cost->predict_time(shape), grant <= room});
+      inspection.grid.push_back({shape, model.cost->predict_peak(shape), grant,
+                                 model.cost->predict_time(shape), grant <= room, std::nullopt});
     }
-    inspection.largest.push_back({length, largest_rows(*model.cost, max_rows, length, room)});
+    inspection.largest.push_back({length, largest_rows(*model.cost, max_rows, length, room),
+                                  largest_rows(*model.cost, max_rows, length, room + kOneMore)});
   }
   return inspection;
 }
 
 }  // namespace
 
-Result<Inspection> inspect(const ServerOptions& options, const std::function<void(double)>& progress) {
-  TONNAGE_ASSIGN(model::ModelSpec spec, model::load_model_directory(options.models));
-  if (options.threads > 0) spec.threads = options.threads;
-  spec.workers = 1;
-  const std::string name = spec.name;
-  TONNAGE_ASSIGN(const std::vector<memory::DetectedLimit> limits, memory::detect_limits());
+Result<Inspection> inspect(const ServerOptions& options, const Progress& progress) {
+  TONNAGE_ASSIGN(LoneModel lone, LoneModel::start(options, false, progress));
+  return describe(lone, kCoarse);
+}
 
-  const std::unique_ptr<telemetry::Log> log = telemetry::make_null_log();
-  boost::asio::io_context io(1);
-  AsioLoop loop(io);
-  memory::Budget budget("host", memory::budget_from(options.memory, limits, options.headroom));
-  supervisor::ChildProcessFactory processes(loop);
-  const auto profiles = state::StateStore::open(options.state_directory, *log);
-  pipeline::PipelineOptions pipeline_options;
-  pipeline_options.compute_tokens = std::max(1U, std::thread::hardware_concurrency());
-  pipeline_options.launch = [&options](const model::ModelSpec& model) {
-    return launch_command(model, options.worker_directory);
-  };
-  pipeline::Pipeline pipeline(std::move(pipeline_options), {loop, processes, budget, *log, profiles.get()});
-  pipeline.on_model_change([&] {
-    const pipeline::ServedModel* model = pipeline.find(name);
-    if (model->phase == pipeline::ModelPhase::kReady || !model->trouble.is_ok()) io.stop();
-  });
-  Loop::Timer tick;
-  const std::function<void()> report = [&] {
-    const pipeline::ServedModel* model = pipeline.find(name);
-    if (model->warm_up) progress(model->warm_up->progress());
-    tick = loop.call_after(kProgressEvery, [&report] { report(); });
-  };
-  TONNAGE_TRY(pipeline.add_model(std::move(spec)));
-  report();
-  io.run();
-  const pipeline::ServedModel* model = pipeline.find(name);
-  if (model->phase != pipeline::ModelPhase::kReady) return model->trouble;
-  return describe(*model, budget.root().limit());
+Result<Inspection> profile(const ServerOptions& options, const ProfileOptions& what,
+                           const Progress& progress) {
+  TONNAGE_ASSIGN(LoneModel lone, LoneModel::start(options, what.refresh,
+                                                  [&](double part) { progress(part * kWarmUpShare); }));
+  Inspection inspection = describe(lone, kFine);
+  TONNAGE_TRY(detail::sweep_grid(lone, inspection.grid, what.duration,
+                                 [&](double part) { progress(kWarmUpShare + part * (1 - kWarmUpShare)); }));
+  return inspection;
 }
 
 }  // namespace tonnage::server

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // inspect: what a model is and what it will cost, learned by loading it in a worker of its own.
+// profile: the same, with every shape of a grid measured beside its prediction.
 //
 // Promises: nothing listens and nothing stays behind; a model that cannot be loaded is an error with
 // the worker's reason. A profile that the state directory knows is used, a new one is saved there.
@@ -8,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,18 +20,24 @@
 
 namespace tonnage::server {
 
+// `progress` is called now and then with 0 … 1.
+using Progress = std::function<void(double)>;
+
 struct GridPoint {
   cost::Shape shape;
   Bytes peak;   // the fit
   Bytes grant;  // with the margin
   Duration time{};
-  bool fits = false;  // into the budget, beside base and weights
+  bool fits = false;                 // into the budget, beside base and weights
+  std::optional<cost::Sample> seen;  // profile: peak of the first run, time of a later one
 };
 
 struct LargestBatch {
   std::uint32_t length = 0;
-  std::uint32_t rows = 0;  // 0: not even one row fits
+  std::uint32_t rows = 0;       // 0: not even one row fits
+  std::uint32_t rows_more = 0;  // with kOneMore on top of the budget
 };
+inline constexpr Bytes kOneMore = gib(1);
 
 struct Inspection {
   model::ModelHandle spec;
@@ -43,7 +51,13 @@ struct Inspection {
   std::vector<LargestBatch> largest;
 };
 
-// `progress` is called now and then with 0 … 1.
-Result<Inspection> inspect(const ServerOptions& options, const std::function<void(double)>& progress);
+Result<Inspection> inspect(const ServerOptions& options, const Progress& progress);
+
+struct ProfileOptions {
+  bool refresh = false;              // measure costs anew although they are known
+  Duration duration = seconds(120);  // for the grid; small shapes first, what is left is predicted only
+};
+Result<Inspection> profile(const ServerOptions& options, const ProfileOptions& what,
+                           const Progress& progress);
 
 }  // namespace tonnage::server

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads one model by every route it was exported for, serves the same traffic by each, and recommends one.
+
+Writes NAME-compare.md, .json and .html. Includes the way in which services run out of memory: the native handler
+as it is (gradients on), fed with batches of 64 padded to the longest text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tonnage.compare import page, report
+from tonnage.compare.cases import Case, NoCase, find, read_artefacts
+from tonnage.compare.measure import Measured, Programs, Traffic, measure
+from tonnage.compare.recommend import advise
+
+EXAMPLE = """example:
+  tonnage compare build/models/reviews --data build/models/texts/reviews.jsonl --mix 80/15/5 --out /tmp
+"""
+
+
+def say(text: str) -> None:
+    print(f"compare: {text}", file=sys.stderr, flush=True)
+
+
+def words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="tonnage compare", description=__doc__, epilog=EXAMPLE,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path, metavar="MODEL_DIR", help="folder of one exported model")
+    parser.add_argument("--routes", type=words, metavar="A,B", help="default: every exported one")
+    parser.add_argument("--precision", type=words, metavar="A,B", help="default: every exported one")
+    parser.add_argument("--data", type=Path, metavar="FILE", help="JSON lines of texts; default: random ids")
+    parser.add_argument("--mix", default="80/15/5", help="percent of short, medium and long texts (default 80/15/5)")
+    parser.add_argument("--seconds", type=float, default=12, help="of each load, three per case (default 12)")
+    parser.add_argument("--memory", default="8GiB", help="budget of each server (default 8GiB)")
+    parser.add_argument("--out", type=Path, default=Path("."), metavar="DIR", help="where the reports go (default .)")
+    parser.add_argument("--json", action="store_true", help="print the JSON object instead of the table")
+    parser.add_argument("--programs", type=Path, required=True, help=argparse.SUPPRESS)  # the command line fills it in
+    return parser.parse_args(argv)
+
+
+def run(cases: list[Case], options: argparse.Namespace, artefacts: dict) -> list[Measured]:
+    programs = Programs(options.programs / "tonnage", options.programs / "tonnage-watch")
+    traffic = Traffic(options.data, options.mix, options.seconds)
+    by_name = {(record["route"], record["precision"]): record for record in artefacts["artefacts"]}
+    results, began = [], time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="tonnage-compare-state-") as state:
+        for number, case in enumerate(cases, 1):
+            say(f"{number} of {len(cases)}: {case.name}, {time.monotonic() - began:.0f} s")
+            # Costs depend on the policy's corners; each case learns its own.
+            result = measure(case, options.model.resolve(), programs, traffic, options.memory,
+                             Path(state, case.name.replace(" ", "-")))
+            result.artefact = by_name[case.route, case.precision]
+            say(f"  {result.error}" if result.error else
+                f"  {result.saturated_rps:.1f} requests/s, peak {report.mib(result.peak_bytes)}")
+            results.append(result)
+    return results
+
+
+def main(argv: list[str] | None = None) -> int:
+    options = parse(argv)
+    try:
+        artefacts = read_artefacts(options.model)
+        cases = find(artefacts, options.routes, options.precision)
+    except (NoCase, OSError, json.JSONDecodeError) as error:
+        print(f"tonnage compare: {error}", file=sys.stderr)
+        return 1
+    measured = run(cases, options, artefacts)
+    advice = advise(measured)
+    name = options.model.resolve().name
+    how = (f"Every case: a server of its own with {options.memory}, mix {options.mix} of "
+           f"{options.data or 'random ids'}, one client and then 256 outstanding requests, {options.seconds:g} s each; memory as "
+           "the kernel counts it for the whole process tree.")
+    result = report.as_json(name, measured, advice)
+    options.out.mkdir(parents=True, exist_ok=True)
+    for ending, text in ((".md", report.markdown(name, how, measured, advice, artefacts)),
+                         (".json", json.dumps(result, indent=1, default=str) + "\n"),
+                         (".html", page.render(name, how, measured, advice, artefacts))):
+        file = options.out / f"{name}-compare{ending}"
+        file.write_text(text, encoding="utf-8")
+        say(f"wrote {file}")
+    print(json.dumps(result, default=str) if options.json else report.markdown(name, how, measured, advice, artefacts))
+    return 0 if advice.case else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// run_shape: one batch of made-up rows on an idle worker. How warm-up and `tonnage profile` measure.
+//
+// Precondition: the worker is idle. `done` is called once, on the loop, unless an error is returned.
+// Fails with: what gather or Worker::run fail with.
+#pragma once
+
+#include <cstdint>
+
+#include "base/function.h"
+#include "cost/table.h"
+#include "model/spec.h"
+#include "supervisor/worker.h"
+
+namespace tonnage::pipeline {
+
+// Other seeds give other values.
+Status run_shape(supervisor::Worker& worker, const model::ModelHandle& spec, cost::Shape shape, Bytes grant,
+                 std::uint64_t seed, UniqueFunction<void(supervisor::RunOutcome)> done);
+
+}  // namespace tonnage::pipeline
