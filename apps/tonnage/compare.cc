@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -22,16 +21,20 @@ int run_compare(const CompareOptions& options) {
                package);
     return kExitFailed;
   }
-  std::vector<std::string> words = {options.python,    "-B",         "-m",
-                                    "tonnage.compare", "--programs", options.programs};
+  if (::access(options.python.c_str(), X_OK) != 0) {
+    fmt::print(stderr, "tonnage compare: {} cannot be executed; TONNAGE_PYTHON names an interpreter\n",
+               options.python);
+    return kExitFailed;
+  }
+  std::vector<std::string> words = {
+      "/usr/bin/env", "PYTHONPATH=" + package, options.python, "-B",
+      "-m",           "tonnage.compare",       "--programs",   options.programs};
   words.insert(words.end(), options.arguments.begin(), options.arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  ::setenv("PYTHONPATH", package.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): no thread yet
-  ::execvp(argv.front(), argv.data());
-  fmt::print(stderr, "tonnage compare: {} cannot be started ({}); TONNAGE_PYTHON names an interpreter\n",
-             options.python, std::strerror(errno));
+  ::execv(argv.front(), argv.data());
+  fmt::print(stderr, "tonnage compare: {} cannot be started: {}\n", argv.front(), std::strerror(errno));
   return kExitFailed;
 }
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tonnage.compare import page, report
 from tonnage.compare.cases import Case, NoCase, find, read_artefacts
-from tonnage.compare.measure import Measured, Programs, Traffic, measure
+from tonnage.compare.measure import Measured, Setup, Traffic, measure
 from tonnage.compare.recommend import advise
 
 EXAMPLE = """example:
@@ -38,7 +38,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("model", type=Path, metavar="MODEL_DIR", help="folder of one exported model")
     parser.add_argument("--routes", type=words, metavar="A,B", help="default: every exported one")
     parser.add_argument("--precision", type=words, metavar="A,B", help="default: every exported one")
-    parser.add_argument("--data", type=Path, metavar="FILE", help="JSON lines of texts; default: random ids")
+    parser.add_argument("--data", type=Path, metavar="FILE", nargs="+", help="JSON lines of texts; default: random ids")
     parser.add_argument("--mix", default="80/15/5", help="percent of short, medium and long texts (default 80/15/5)")
     parser.add_argument("--seconds", type=float, default=12, help="of each load, three per case (default 12)")
     parser.add_argument("--memory", default="8GiB", help="budget of each server (default 8GiB)")
@@ -48,17 +48,22 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
+def join_texts(files: list[Path], into: Path) -> Path:
+    with open(into, "w", encoding="utf-8") as out:
+        for file in files:
+            out.write(file.read_text(encoding="utf-8").rstrip("\n") + "\n")
+    return into
+
+
 def run(cases: list[Case], options: argparse.Namespace, artefacts: dict) -> list[Measured]:
-    programs = Programs(options.programs / "tonnage", options.programs / "tonnage-watch")
-    traffic = Traffic(options.data, options.mix, options.seconds)
     by_name = {(record["route"], record["precision"]): record for record in artefacts["artefacts"]}
     results, began = [], time.monotonic()
     with tempfile.TemporaryDirectory(prefix="tonnage-compare-state-") as state:
+        texts = join_texts(options.data, Path(state, "texts.jsonl")) if options.data else None
+        setup = Setup(options.programs, Traffic(texts, options.mix, options.seconds), options.memory, Path(state))
         for number, case in enumerate(cases, 1):
             say(f"{number} of {len(cases)}: {case.name}, {time.monotonic() - began:.0f} s")
-            # Costs depend on the policy's corners; each case learns its own.
-            result = measure(case, options.model.resolve(), programs, traffic, options.memory,
-                             Path(state, case.name.replace(" ", "-")))
+            result = measure(case, options.model.resolve(), setup)
             result.artefact = by_name[case.route, case.precision]
             say(f"  {result.error}" if result.error else
                 f"  {result.saturated_rps:.1f} requests/s, peak {report.mib(result.peak_bytes)}")
@@ -78,7 +83,7 @@ def main(argv: list[str] | None = None) -> int:
     advice = advise(measured)
     name = options.model.resolve().name
     how = (f"Every case: a server of its own with {options.memory}, mix {options.mix} of "
-           f"{options.data or 'random ids'}, one client and then 256 outstanding requests, {options.seconds:g} s each; memory as "
+           f"{', '.join(file.name for file in options.data or []) or 'random ids'}, one client and then 256 outstanding requests, {options.seconds:g} s each; memory as "
            "the kernel counts it for the whole process tree.")
     result = report.as_json(name, measured, advice)
     options.out.mkdir(parents=True, exist_ok=True)

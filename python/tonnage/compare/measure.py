@@ -33,9 +33,15 @@ class Traffic:
 
 
 @dataclass
-class Programs:
-    tonnage: Path
-    watch: Path
+class Setup:
+    programs: Path  # folder
+    traffic: Traffic
+    memory: str     # budget of each server
+    state: Path     # where costs are remembered between the starts of one case
+
+    @property
+    def tonnage(self) -> Path:
+        return self.programs / "tonnage"
 
 
 @dataclass
@@ -92,8 +98,9 @@ class Watch:
         return json.loads(self.out.read_text())["highest_use_bytes"]
 
 
-def _load(programs: Programs, server: Server, model: str, traffic: Traffic, outstanding: int) -> dict:
-    command = [str(programs.tonnage), "load", "--url", server.url, "--model", model, "--json", *traffic.flags(),
+def _load(setup: Setup, server: Server, model: str, outstanding: int) -> dict:
+    traffic = setup.traffic
+    command = [str(setup.tonnage), "load", "--url", server.url, "--model", model, "--json", *traffic.flags(),
                "--saturate", str(outstanding), "--for", f"{traffic.seconds}s"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False,
                           timeout=300 + 20 * traffic.seconds)
@@ -111,21 +118,22 @@ def _worker(server: Server, model: str) -> dict:
     return server.model_status(model)["workers"][0]
 
 
-def measure(case: Case, model: Path, programs: Programs, traffic: Traffic, memory: str, state: Path) -> Measured:
+def measure(case: Case, model: Path, setup: Setup) -> Measured:
     """Never raises for what the case itself does wrong: that is its result."""
     result = Measured(case)
     with tempfile.TemporaryDirectory(prefix="tonnage-compare-") as scratch:
         folder = variant(model, case, Path(scratch, "models"))
-        flags = ["--memory", memory, "--v2-deadline", "900s", *case.server_flags]
+        state = setup.state / case.name.replace(" ", "-")  # costs depend on the policy's corners
+        flags = ["--memory", setup.memory, "--v2-deadline", "900s", *case.server_flags]
         try:
             # The first start learns the costs; what is measured is a start that knows them.
-            with Server(programs.tonnage, folder, *flags, state=state):
+            with Server(setup.tonnage, folder, *flags, state=state):
                 pass
-            with Server(programs.tonnage, folder, *flags, state=state) as server:
+            with Server(setup.tonnage, folder, *flags, state=state) as server:
                 result.load_s = server.cold_start_s
-                watch = Watch(programs.watch, server.process.pid, Path(scratch, "watch.json"))
+                watch = Watch(setup.programs / "tonnage-watch", server.process.pid, Path(scratch, "watch.json"))
                 try:
-                    _fill(result, model, programs, traffic, server)
+                    _fill(result, model, setup, server)
                 finally:
                     result.peak_bytes = watch.stop()
         except (ServerFailed, OSError, subprocess.TimeoutExpired) as error:
@@ -133,15 +141,15 @@ def measure(case: Case, model: Path, programs: Programs, traffic: Traffic, memor
     return result
 
 
-def _fill(result: Measured, model: Path, programs: Programs, traffic: Traffic, server: Server) -> None:
+def _fill(result: Measured, model: Path, setup: Setup, server: Server) -> None:
     name = model.name
     result.weights_bytes = server.model_status(name)["weights_bytes"]
     result.agreement = answers.check(server.url, name, version_folder(model) / "held_out.json", _in_parallel)
-    one = _load(programs, server, name, traffic, 1)
+    one = _load(setup, server, name, 1)
     result.p50_ms, result.p99_ms = one["latency_ms"]["all"]["p50"], one["latency_ms"]["all"]["p99"]
-    first = _load(programs, server, name, traffic, OUTSTANDING)
+    first = _load(setup, server, name, OUTSTANDING)
     before = _worker(server, name)["resident_bytes"]
-    second = _load(programs, server, name, traffic, OUTSTANDING)
+    second = _load(setup, server, name, OUTSTANDING)
     result.resident_after_bytes = _worker(server, name)["resident_bytes"]
     answered = first["answered"] + second["answered"]
     result.saturated_rps = answered / (first["elapsed_s"] + second["elapsed_s"])
