@@ -30,6 +30,11 @@ void print_tensors(const char* title, const std::vector<model::TensorSpec>& tens
   }
 }
 
+std::string signed_bytes(std::int64_t bytes) {
+  const auto amount = Bytes(static_cast<std::uint64_t>(bytes < 0 ? -bytes : bytes));
+  return (bytes < 0 ? "-" : "") + format_bytes(amount);
+}
+
 void print_table(const server::Inspection& seen) {
   const model::ModelSpec& spec = *seen.spec;
   fmt::print("{} version {}, route {}, {}\n", spec.name, spec.version, spec.route, seen.loaded.runtime);
@@ -38,6 +43,14 @@ void print_table(const server::Inspection& seen) {
   fmt::print("\n  weights {}   base {}   ready after {:.1f} s   {}   margin {:.2f} %   enforcement exact\n",
              format_bytes(seen.memory.weights), format_bytes(seen.memory.base), to_seconds(seen.cold_start),
              determinism_name(seen.determinism), seen.margin * 100);
+  if (const auto& memory = seen.memory.accounts) {
+    fmt::print("  resident {}: libraries {}, weights {}, tensors {}, caches {}, remainder {}\n",
+               format_bytes(memory->resident), format_bytes(memory->libraries), format_bytes(memory->weights),
+               format_bytes(memory->tensors), format_bytes(memory->caches), signed_bytes(memory->remainder));
+  }
+  if (const auto& kept = seen.memory.retention; kept.is_named)
+    fmt::print("  it keeps {} with each row: {} so far\n", format_bytes(scale(Bytes(1), kept.bytes_per_row)),
+               format_bytes(kept.kept));
   for (const auto& [key, value] : spec.metadata) fmt::print("  {}: {}\n", key, value);
   fmt::print("\n  {:>5} {:>7} {:>12} {:>12} {:>10}\n", "rows", "length", "peak", "grant", "time");
   for (const server::GridPoint& point : seen.grid) {
@@ -76,7 +89,17 @@ void print_json(const server::Inspection& seen) {
     out += (first ? "" : ",") + json_string(key) + ":" + json_string(value);
     first = false;
   }
-  out += "},\"grid\":[";
+  out += "},\"accounts\":";
+  if (const auto& memory = seen.memory.accounts) {
+    out += fmt::format(
+        "{{\"resident\":{},\"libraries\":{},\"weights\":{},\"tensors\":{},\"caches\":{},\"runtime\":{},"
+        "\"remainder\":{}}}",
+        memory->resident.count(), memory->libraries.count(), memory->weights.count(), memory->tensors.count(),
+        memory->caches.count(), memory->runtime.count(), memory->remainder);
+  } else {
+    out += "null";
+  }
+  out += fmt::format(",\"retained_bytes_per_row\":{:.1f},\"grid\":[", seen.memory.retention.bytes_per_row);
   for (std::size_t i = 0; i < seen.grid.size(); ++i) {
     const server::GridPoint& point = seen.grid[i];
     out += fmt::format(

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "base/bug.h"
 #include "supervisor/names.h"
@@ -43,6 +44,17 @@ void publish_account(const memory::Account& account, const std::string& path, te
     publish_account(*child, path + "/" + child->name(), metrics);
 }
 
+void publish_memory(const memory::WorkerAccounts& seen, const telemetry::Labels& labels,
+                    telemetry::Registry& metrics) {
+  const std::pair<const char*, double> accounts[] = {{"libraries", number(seen.libraries)},
+                                                     {"weights", number(seen.weights)},
+                                                     {"tensors", number(seen.tensors)},
+                                                     {"caches", number(seen.caches)},
+                                                     {"remainder", static_cast<double>(seen.remainder)}};
+  for (const auto& [account, bytes] : accounts)
+    metrics.gauge(metric::kWorkerMemory, with(labels, "account", account)).set(bytes);
+}
+
 void publish_workers(const pipeline::ServedModel& model, telemetry::Registry& metrics) {
   for (const pipeline::WorkerSlot& slot : model.workers) {
     const supervisor::WorkerMemory memory = slot.worker->memory();
@@ -54,6 +66,7 @@ void publish_workers(const pipeline::ServedModel& model, telemetry::Registry& me
     metrics.gauge(metric::kLease, labels).set(number(memory.lease));
     metrics.gauge(metric::kGrant, labels).set(number(memory.grant));
     metrics.gauge(metric::kResident, labels).set(number(memory.reading.anonymous));
+    if (memory.accounts) publish_memory(*memory.accounts, labels, metrics);
     metrics.gauge(metric::kRetained, labels).set(number(memory.retention.kept));
     metrics.gauge(metric::kRetention, labels).set(memory.retention.bytes_per_row);
     metrics.gauge(metric::kRetentionLeft, labels)

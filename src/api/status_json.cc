@@ -48,6 +48,15 @@ void append_account(std::string& out, const memory::Account& account) {
   out += "]}";
 }
 
+// null until the worker was asked.
+std::string accounts_json(const std::optional<memory::WorkerAccounts>& accounts) {
+  if (!accounts) return "null";
+  return fmt::format(
+      "{{\"libraries\":{},\"weights\":{},\"tensors\":{},\"caches\":{},\"runtime\":{},\"remainder\":{}}}",
+      accounts->libraries.count(), accounts->weights.count(), accounts->tensors.count(),
+      accounts->caches.count(), accounts->runtime.count(), accounts->remainder);
+}
+
 // null where nothing is kept.
 std::string retention_json(const memory::RetentionForecast& retention) {
   if (!retention.is_named) return "null";
@@ -63,11 +72,12 @@ void append_worker(std::string& out, const pipeline::WorkerSlot& slot) {
       "{{\"name\":{},\"state\":{},\"pid\":{},\"deaths\":{},\"threads\":{},\"base_bytes\":{},"
       "\"weights_bytes\":{},"
       "\"lease_bytes\":{},\"grant_bytes\":{},\"live_bytes\":{},\"live_baseline_bytes\":{},"
-      "\"resident_bytes\":{},\"retention\":{},\"enforcement\":\"exact\",\"last_error\":{}}}",
+      "\"resident_bytes\":{},\"accounts\":{},\"retention\":{},\"enforcement\":\"exact\",\"last_error\":{}}}",
       json_string(slot.worker->options().name), json_string(supervisor::state_name(slot.worker->state())),
       slot.worker->pid(), slot.worker->deaths(), slot.worker->options().threads, memory.base.count(),
       memory.weights.count(), memory.lease.count(), memory.grant.count(), memory.live.count(),
-      memory.live_baseline.count(), memory.reading.anonymous.count(), retention_json(memory.retention),
+      memory.live_baseline.count(), memory.reading.anonymous.count(), accounts_json(memory.accounts),
+      retention_json(memory.retention),
       json_string(slot.worker->last_error().is_ok() ? "" : slot.worker->last_error().detail()));
 }
 

@@ -18,6 +18,8 @@ namespace tonnage::server {
 namespace {
 
 constexpr Duration kProgressEvery = milliseconds(200);
+// How long a ready worker may take to say what its memory consists of.
+constexpr auto kPatience = seconds(2);
 
 // The state directory, with an eye shut when its costs are to be measured anew.
 class Profiles final : public cost::ProfileStorePort {
@@ -95,6 +97,12 @@ Result<LoneModel> LoneModel::start(const ServerOptions& options, bool forget,
   pipeline.on_model_change({});
   const pipeline::ServedModel* model = pipeline.find(state->name);
   if (model->phase != pipeline::ModelPhase::kReady) return model->trouble;
+  const supervisor::Worker& worker = *model->workers.front().worker;
+  state->io.restart();
+  for (const auto until = state->loop.now() + kPatience;
+       !worker.memory().accounts && state->loop.now() < until;) {
+    state->io.run_one_for(kPatience);
+  }
   return LoneModel(std::move(state));
 }
 

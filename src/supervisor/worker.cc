@@ -31,21 +31,6 @@ void Worker::State::announce() {
   if (on_change) on_change();
 }
 
-memory::RetentionForecast Worker::State::retention_forecast() const {
-  if (!retention || !lease) return {};
-  // What the model keeps takes from what its largest batch may still have.
-  return retention->forecast(saturating_sub(lease->largest_grant(), lease->tensor_high()));
-}
-
-std::optional<memory::ProcessReading> Worker::State::read_memory() {
-  if (!process) return std::nullopt;
-  auto now = process->reading();
-  if (!now) return std::nullopt;  // it is gone, its exit comes
-  reading = *now;
-  read_at = host.loop.now();
-  return *now;
-}
-
 void Worker::State::on_packet(wire::Packet packet) {
   if (ending) return;
   const std::uint64_t ticket = packet.message.ticket;
@@ -56,7 +41,8 @@ void Worker::State::on_packet(wire::Packet packet) {
   if (auto* trimmed = std::get_if<wire::Trimmed>(&body)) return on_trimmed(*trimmed);
   if (auto* ready = std::get_if<wire::Loaded>(&body)) return on_loaded(*ready, std::move(packet.fds));
   if (auto* failed = std::get_if<wire::Failed>(&body)) return on_failed(*failed);
-  // Stats are never asked for; the rest is only the front's to say.
+  if (auto* stats = std::get_if<wire::Stats>(&body)) return on_stats(*stats);
+  // The rest is only the front's to say.
   end_process(ExitReason::Kind::kProtocol, "unasked message " + std::string(wire::message_name(body)));
 }
 
@@ -112,7 +98,8 @@ WorkerMemory Worker::memory() const {
           s.live_baseline,
           s.live,
           s.reading,
-          s.retention_forecast()};
+          s.retention_forecast(),
+          s.accounts};
 }
 
 }  // namespace tonnage::supervisor

@@ -24,6 +24,7 @@
 
 #include "base/loop.h"
 #include "base/status.h"
+#include "memory/accounts.h"
 #include "memory/budget.h"
 #include "memory/lease.h"
 #include "memory/retention.h"
@@ -102,6 +103,8 @@ struct WorkerMemory {
   Bytes live;
   memory::ProcessReading reading;
   memory::RetentionForecast retention{};  // does the model keep bytes, and when is it at its limit?
+  // What it all consists of: since ready, then each second in which it ran something.
+  std::optional<memory::WorkerAccounts> accounts{};
 };
 
 class Worker {

@@ -101,6 +101,7 @@ class WorkerLies : public testkit::WorkerTest, public testing::WithParamInterfac
 
 TEST_P(WorkerLies, CostThatProcessAndNothingElse) {
   make_ready();
+  loop_.advance(milliseconds(1));  // it was asked for its first stats
   factory_.model.time = [](const FakeBatch&) { return seconds(1); };
   ASSERT_TRUE(run().is_ok());
   GetParam().tell(process());

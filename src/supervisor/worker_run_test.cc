@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -223,6 +224,48 @@ TEST_F(WorkerRun, NamesWhatAModelKeepsAndForecastsItsEnd) {
   const auto room = static_cast<double>((worker_->largest_grant() - kib(64)).count());
   EXPECT_NEAR(room / (64 * 1024), static_cast<double>(seen.rows_left), 1);
   EXPECT_NEAR(room / (64 * 1024) / 400, to_seconds(seen.time_left), 0.5) << "four rows each 10 ms";
+}
+
+TEST_F(WorkerRun, SaysWhatItsMemoryConsistsOfWhenReadyAndAfterBatches) {
+  make_ready();
+  loop_.advance(milliseconds(1));
+  ASSERT_TRUE(worker_->memory().accounts.has_value());
+  EXPECT_EQ(Bytes(), worker_->memory().accounts->tensors);
+  factory_.model.keeps_per_row = kib(512);
+  factory_.model.overhead = mib(3);
+  ASSERT_TRUE(run().is_ok());
+  loop_.advance(seconds(1) + milliseconds(1));
+  const memory::WorkerAccounts seen = *worker_->memory().accounts;
+  EXPECT_EQ(worker_->memory().reading.anonymous, seen.resident);
+  EXPECT_EQ(factory_.model.base, seen.libraries);
+  EXPECT_EQ(factory_.model.weights, seen.weights);
+  EXPECT_EQ(mib(2), seen.tensors);
+  EXPECT_EQ(mib(1) + kib(64), seen.caches);
+  EXPECT_EQ(0, seen.remainder);
+}
+
+TEST_F(WorkerRun, AsksWhatItsMemoryConsistsOfBetweenBatchesOnly) {
+  factory_.model.time = [](const FakeBatch&) { return milliseconds(700); };
+  make_ready();
+  const auto stats_asked = [this] { return std::ranges::count(process().received(), "stat"); };
+  EXPECT_EQ(1, stats_asked());
+  on_answer_ = [this] { EXPECT_TRUE(run().is_ok()); };
+  ASSERT_TRUE(run().is_ok());
+  loop_.advance(milliseconds(1300));
+  EXPECT_EQ(1, stats_asked()) << "a batch is running when the second is over";
+  loop_.advance(milliseconds(200));
+  EXPECT_EQ(2, stats_asked());
+  EXPECT_EQ("run", process().received().back());
+  on_answer_ = {};
+  loop_.advance(seconds(5));
+  EXPECT_LE(stats_asked(), 4) << "an idle worker has nothing new to say";
+}
+
+TEST_F(WorkerRun, EndsAProcessThatTellsWhatItWasNotAsked) {
+  make_ready();
+  loop_.advance(milliseconds(1));
+  process().say({0, wire::Stats{}});
+  EXPECT_FALSE(worker_->is_idle());
 }
 
 TEST_F(WorkerRun, ANewProcessStartsWithoutRetention) {

@@ -46,6 +46,8 @@ constexpr auto kTable = std::to_array<MetricInfo>({
     {kLease, kGauge, "bytes", kWorker, "Memory the worker keeps above its ready state."},
     {kGrant, kGauge, "bytes", kWorker, "Tensor bytes that the running batch may use."},
     {kResident, kGauge, "bytes", kWorker, "Anonymous resident bytes of the worker, read by the front."},
+    {kWorkerMemory, kGauge, "bytes", "model,version,worker,account",
+     "What the resident bytes consist of: libraries, weights, tensors, caches, remainder."},
     {kRetained, kGauge, "bytes", kWorker, "Live tensor bytes after a batch above those after loading."},
     {kRetention, kGauge, "bytes", kWorker,
      "What a row leaves behind; 0 unless the model was found to keep bytes."},

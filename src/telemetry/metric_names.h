@@ -59,6 +59,7 @@ inline constexpr std::string_view kAccountPeak = "tonnage_account_peak_bytes";
 inline constexpr std::string_view kLease = "tonnage_worker_lease_bytes";
 inline constexpr std::string_view kGrant = "tonnage_worker_grant_bytes";
 inline constexpr std::string_view kResident = "tonnage_worker_resident_bytes";
+inline constexpr std::string_view kWorkerMemory = "tonnage_worker_memory_bytes";
 inline constexpr std::string_view kRetained = "tonnage_worker_retained_bytes";
 inline constexpr std::string_view kRetention = "tonnage_worker_retention_bytes_per_row";
 inline constexpr std::string_view kRetentionLeft = "tonnage_worker_retention_seconds_left";

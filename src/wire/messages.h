@@ -113,6 +113,9 @@ struct Stats {
   Bytes live{};
   Bytes resident{};
   std::uint64_t batches = 0;
+  Bytes libraries{};  // RssAnon just before the model was loaded
+  Bytes heap{};       // resident bytes of malloc, above those at that time; zero where it cannot tell
+  Bytes heap_used{};  // of them allocated and not freed
 };
 struct Stop {};
 

@@ -234,6 +234,8 @@ TEST_P(WireSuite, CountsItsBatchesAndTrims) {
   const auto stats = next_is<wire::Stats>();
   EXPECT_EQ(3U, stats.batches);
   EXPECT_GT(stats.resident, Bytes());
+  EXPECT_GT(stats.libraries, Bytes());
+  EXPECT_LE(stats.heap_used, stats.heap);
   send(wire::Trim{});
   EXPECT_GT(next_is<wire::Trimmed>().resident, Bytes());
 }

@@ -37,6 +37,7 @@ def resident():
 
 class Worker:
     batches = 0
+    libraries = resident()  # there is no model yet
 
     def send(self, kind, ticket=0, body=b"", fds=()):
         socket.send_fds(self.socket, [HEADER.pack(b"TNNG", 1, kind, 24 + len(body), 0, ticket) + body], fds)
@@ -137,7 +138,7 @@ class Worker:
                     number, what, needed = error.args
                     self.send(ERROR, ticket, struct.pack("<B7xQQQ", number, 0, 0, needed) + text(what))
             elif kind in (TRIM, STAT):
-                numbers = (0, resident(), self.batches)[:2 if kind == TRIM else 3]
+                numbers = (0, resident(), self.batches, self.libraries, 0, 0)[:2 if kind == TRIM else 6]
                 self.send(kind + 1, 0, struct.pack(f"<{len(numbers)}Q", *numbers))
             else:
                 raise ValueError(f"message {kind} was not awaited")

@@ -46,7 +46,12 @@ inline std::vector<wire::Message> example_messages() {
   add(wire::Trim{});
   add(wire::Trimmed{.live = kib(1), .resident = mib(3)});
   add(wire::Stat{});
-  add(wire::Stats{.live = kib(1), .resident = mib(3), .batches = 12});
+  add(wire::Stats{.live = kib(1),
+                  .resident = mib(3),
+                  .batches = 12,
+                  .libraries = mib(2),
+                  .heap = kib(8),
+                  .heap_used = kib(7)});
   add(wire::Stop{});
   return all;
 }

@@ -75,6 +75,9 @@ Status FakeProcess::send(const wire::Message& message, std::span<const int> fds)
       say({0, wire::Trimmed{factory_.model.weights, reading().value().anonymous}});
     });
   }
+  if (std::holds_alternative<wire::Stat>(message.body)) {
+    stats_ = factory_.loop_.call_after(Duration(1), [this] { answer_stat(); });
+  }
   if (std::holds_alternative<wire::Stop>(message.body) && ticket_ == 0)
     exit_later({ExitReason::Kind::kStatus, 0});
   return Status::ok();
@@ -105,6 +108,7 @@ void FakeProcess::say_nonsense() {
 void FakeProcess::die(ExitReason reason) {
   is_exiting_ = true;
   work_.reset();
+  stats_.reset();
   exit_.reset();
   auto on_exit = std::move(events_.on_exit);  // which destroys this
   on_exit(reason);
@@ -197,6 +201,14 @@ void FakeProcess::on_region(const wire::Region& region, std::span<const int> fds
     output_ = wire::Segment::open(duplicate(fds[0]), region_bytes_, wire::Access::kReadWrite).value();
   }
   after(Duration(1), [this] { finish_run(); });
+}
+
+void FakeProcess::answer_stat() {
+  const FakeModel& model = factory_.model;
+  say({0, wire::Stats{.live = model.weights + kept_,
+                      .libraries = model.base,
+                      .heap = model.weights + resident_,
+                      .heap_used = model.weights + kept_}});
 }
 
 void FakeProcess::fail_run(wire::ErrorKind kind, Bytes peak, Bytes needed, std::string text) {

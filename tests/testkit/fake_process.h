@@ -103,6 +103,7 @@ class FakeProcess final : public supervisor::ProcessPort {
   void on_run(std::uint64_t ticket, const wire::Run& run);
   void end_run();
   void finish_run();
+  void answer_stat();
   void on_region(const wire::Region& region, std::span<const int> fds);
   void fail_run(wire::ErrorKind kind, Bytes peak, Bytes needed, std::string text);
   void exit_later(supervisor::ExitReason reason);
@@ -126,6 +127,7 @@ class FakeProcess final : public supervisor::ProcessPort {
   bool refuses_messages_ = false;
   std::vector<std::string> received_;
   Loop::Timer work_;
+  Loop::Timer stats_;
   Loop::Timer exit_;
 };
 

@@ -33,6 +33,21 @@ Bytes ResidentReader::read() const {
   return saturating_sub(Bytes(pages[1]), Bytes(pages[2])) * page;
 }
 
+Heap read_heap() {
+  if (mallctl == nullptr) {
+    const struct mallinfo2 info = ::mallinfo2();
+    return {Bytes(info.arena + info.hblkhd), Bytes(info.uordblks + info.hblkhd)};
+  }
+  std::uint64_t epoch = 1;  // the numbers stand still until it is set
+  (void)mallctl("epoch", nullptr, nullptr, &epoch, sizeof(epoch));
+  const auto number = [](const char* name) {
+    std::size_t value = 0;
+    std::size_t size = sizeof(value);
+    return mallctl(name, &value, &size, nullptr, 0) == 0 ? Bytes(value) : Bytes();
+  };
+  return {number("stats.resident"), number("stats.allocated")};
+}
+
 void purge_malloc() {
   if (mallctl != nullptr) {
     (void)mallctl("thread.tcache.flush", nullptr, nullptr, nullptr, 0);

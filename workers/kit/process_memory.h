@@ -18,6 +18,13 @@ class ResidentReader {
   UniqueFd statm_;
 };
 
+// What malloc holds: of jemalloc where it is linked, else of glibc; zeros under a sanitizer.
+struct Heap {
+  Bytes resident{};
+  Bytes used{};  // allocated and not freed
+};
+Heap read_heap();
+
 // Gives free pages of malloc back to the kernel: jemalloc's where it is linked, else glibc's.
 void purge_malloc();
 

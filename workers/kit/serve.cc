@@ -60,6 +60,9 @@ class Session {
   Opening opening_;
   Runtime& runtime_;
   ResidentReader resident_;
+  // Before the model was loaded.
+  const Bytes libraries_ = resident_.read();
+  const Heap heap_before_ = read_heap();
   wire::LoadedDoc loaded_;
   std::vector<Tensor> inputs_;
   std::uint64_t batches_ = 0;
@@ -88,7 +91,13 @@ Status Session::answer(const wire::Message& message) {
   if (const auto* run_message = std::get_if<wire::Run>(&message.body))
     return run(message.ticket, *run_message);
   if (std::holds_alternative<wire::Stat>(message.body)) {
-    return reply(0, wire::Stats{.live = runtime_.live(), .resident = resident_.read(), .batches = batches_});
+    const Heap heap = read_heap();
+    return reply(0, wire::Stats{.live = runtime_.live(),
+                                .resident = resident_.read(),
+                                .batches = batches_,
+                                .libraries = libraries_,
+                                .heap = saturating_sub(heap.resident, heap_before_.resident),
+                                .heap_used = saturating_sub(heap.used, heap_before_.used)});
   }
   if (std::holds_alternative<wire::Trim>(message.body)) {
     runtime_.trim();

@@ -47,6 +47,10 @@ void Worker::State::give_back() {
   live = Bytes();
   reading = {};
   wants_trim = false;
+  wants_stats = false;
+  ran_since_stats = false;
+  resident_when_asked.reset();
+  accounts.reset();
   trim_asked.reset();
   load_timer.reset();
   watchdog_timer.reset();

@@ -115,25 +115,14 @@ void Worker::State::close_grant(Bytes peak, Bytes live_now) {
              peak_is_since_ready ? saturating_sub(reading.resident_peak, others) : Bytes());
 }
 
-void Worker::State::watch_retention() {
-  using Change = memory::Retention::Change;
-  const Change change = retention->observe(flight->rows, flight->length, live, host.loop.now());
-  if (change == Change::kNone) return;
-  if (change == Change::kEnded) return host.log.info("retention_ended", {{"worker", options.name}});
-  const memory::RetentionForecast seen = retention_forecast();
-  host.log.warn("retention", {{"worker", options.name},
-                              {"kept_bytes", seen.kept.count()},
-                              {"bytes_per_row", seen.bytes_per_row},
-                              {"rows_left", seen.rows_left},
-                              {"seconds_left", to_seconds(seen.time_left)}});
-}
-
 void Worker::State::finish(RunOutcome outcome) {
   auto done = std::move(flight->done);
   flight.reset();
   watchdog_at = kNever;
   if (state == WorkerState::kBusy) state = is_stopping ? WorkerState::kStopped : WorkerState::kReady;
   if (std::exchange(wants_trim, false)) trim();
+  ran_since_stats = true;
+  if (wants_stats) ask_stats();
   const std::weak_ptr<bool> guard = alive;
   done(std::move(outcome));
   if (!guard.expired()) announce();

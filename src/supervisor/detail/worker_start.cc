@@ -139,6 +139,7 @@ void Worker::State::become_ready(const wire::Loaded& loaded_message, wire::Loade
   lease.emplace(lease_account, reading.anonymous, reading.data + kStack * options.threads);
   retention.emplace(loaded_message.live);
   loaded = std::move(doc);
+  told_weights = loaded_message.weights;
   live_baseline = loaded_message.live;
   live = loaded_message.live;
   last_error = Status::ok();
@@ -149,6 +150,7 @@ void Worker::State::become_ready(const wire::Loaded& loaded_message, wire::Loade
                                  {"runtime", loaded->runtime},
                                  {"base_bytes", base.amount().count()},
                                  {"weight_bytes", weights.amount().count()}});
+  ask_stats();
   announce();
 }
 
@@ -170,6 +172,7 @@ void Worker::State::each_second() {
     // More than was reserved for loading is in use: a fact, whether there is room for it or not.
     loading.merge(loading_account.record(reading.anonymous - loading.amount()));
   }
+  if (ran_since_stats) ask_stats();
   if (trim_asked && !flight && host.loop.now() - *trim_asked > kTrimPatience) {
     end_process(ExitReason::Kind::kWatchdog, "it did not answer trim");
   }

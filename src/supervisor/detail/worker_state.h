@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state machine behind worker.h. Its three parts each have a file: a process's beginning
-// (worker_start.cc), its batches (worker_run.cc) and its end (worker_exit.cc).
+// The state machine behind worker.h. Its parts each have a file: a process's beginning (worker_start.cc),
+// its batches (worker_run.cc), its memory (worker_memory.cc) and its end (worker_exit.cc).
 //
 //   kWaitingToStart -> kStarting -> kLoading -> kReady <-> kBusy
 //          ^                           |          |         |
@@ -58,6 +58,12 @@ struct Worker::State {
   void on_trimmed(const wire::Trimmed& trimmed);
   void trim();
 
+  // Memory.
+  std::optional<memory::ProcessReading> read_memory();
+  void ask_stats();
+  void on_stats(const wire::Stats& stats);
+  memory::RetentionForecast retention_forecast() const;
+
   // End.
   void end_process(ExitReason::Kind kind, std::string why);
   void on_exit(ExitReason reason);
@@ -67,8 +73,6 @@ struct Worker::State {
   void on_packet(wire::Packet packet);
   // Runs on_change when the state is not the last one announced. The last act of a turn.
   void announce();
-  std::optional<memory::ProcessReading> read_memory();
-  memory::RetentionForecast retention_forecast() const;
 
   WorkerOptions options;
   Host host;
@@ -100,11 +104,16 @@ struct Worker::State {
   std::optional<memory::Retention> retention;
   bool peak_is_since_ready = false;  // VmHWM
   Bytes data_limit;                  // as set; only ever raised
+  Bytes told_weights;
   Bytes live_baseline;
   Bytes live;
   memory::ProcessReading reading{};
   TimePoint read_at{};
-  bool wants_trim = false;  // once the batch is done
+  bool wants_trim = false;   // once the batch is done
+  bool wants_stats = false;  // likewise
+  bool ran_since_stats = false;
+  std::optional<Bytes> resident_when_asked;  // for stats
+  std::optional<memory::WorkerAccounts> accounts;
   std::optional<TimePoint> trim_asked;
 
   std::uint64_t next_ticket = 1;

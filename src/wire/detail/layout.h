@@ -77,6 +77,9 @@ void layout(Io& io, B& body) {
   io.amount(body.live);
   io.amount(body.resident);
   io.number(body.batches);
+  io.amount(body.libraries);
+  io.amount(body.heap);
+  io.amount(body.heap_used);
 }
 template <typename Io, typename B>
 requires std::is_empty_v<B>
