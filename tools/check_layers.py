@@ -15,6 +15,7 @@ from source_tree import CPP, ROOT, files, report
 WORKER_ROOMS = {"base", "tensor", "wire"}
 OUTSIDE = {
     "workers/kit": (WORKER_ROOMS | {"kit"}, {"fmt"}),
+    "workers/native": (WORKER_ROOMS | {"kit"}, {"fmt"}),
     "workers/stub": (WORKER_ROOMS | {"kit", "stub"}, {"fmt"}),
     "workers/torch": (WORKER_ROOMS | {"kit", "torch"}, {"fmt", "torch", "ATen", "c10", "caffe2", "jemalloc"}),
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/json_text.h"
+#include "model/route.h"
 #include "names.h"
 #include "options.h"
 #include "server/inspect.h"
@@ -18,6 +19,10 @@ std::string dims_text(const std::vector<std::int64_t>& dims) {
   std::string out = "[";
   for (std::size_t i = 0; i < dims.size(); ++i) out += (i > 0 ? "," : "") + std::to_string(dims[i]);
   return out + "]";
+}
+
+std::string_view tier_text(const model::ModelSpec& spec) {
+  return model::tier_name(model::route_of(spec.route).tier);
 }
 
 void print_tensors(const char* title, const std::vector<model::TensorSpec>& tensors) {
@@ -40,9 +45,9 @@ void print_table(const server::Inspection& seen) {
   fmt::print("{} version {}, route {}, {}\n", spec.name, spec.version, spec.route, seen.loaded.runtime);
   print_tensors("input", spec.inputs);
   print_tensors("output", spec.outputs);
-  fmt::print("\n  weights {}   base {}   ready after {:.1f} s   {}   margin {:.2f} %   enforcement exact\n",
+  fmt::print("\n  weights {}   base {}   ready after {:.1f} s   {}   margin {:.2f} %   enforcement {}\n",
              format_bytes(seen.memory.weights), format_bytes(seen.memory.base), to_seconds(seen.cold_start),
-             determinism_name(seen.determinism), seen.margin * 100);
+             determinism_name(seen.determinism), seen.margin * 100, tier_text(spec));
   if (const auto& memory = seen.memory.accounts) {
     fmt::print("  resident {}: libraries {}, weights {}, tensors {}, caches {}, remainder {}\n",
                format_bytes(memory->resident), format_bytes(memory->libraries), format_bytes(memory->weights),
@@ -81,9 +86,9 @@ void print_json(const server::Inspection& seen) {
   append_tensors(out, spec.outputs);
   out += fmt::format(
       "],\"weights_bytes\":{},\"base_bytes\":{},\"budget_bytes\":{},\"cold_start_ms\":{:.1f},"
-      "\"determinism\":\"{}\",\"margin\":{:.6f},\"enforcement\":\"exact\",\"metadata\":{{",
+      "\"determinism\":\"{}\",\"margin\":{:.6f},\"enforcement\":\"{}\",\"metadata\":{{",
       seen.memory.weights.count(), seen.memory.base.count(), seen.budget.count(), to_millis(seen.cold_start),
-      determinism_name(seen.determinism), seen.margin);
+      determinism_name(seen.determinism), seen.margin, tier_text(spec));
   bool first = true;
   for (const auto& [key, value] : spec.metadata) {
     out += (first ? "" : ",") + json_string(key) + ":" + json_string(value);
@@ -124,6 +129,7 @@ int run_inspect(const InspectOptions& options) {
   server.threads = options.threads;
   server.state_directory = options.state_directory;
   server.worker_directory = options.worker_directory;
+  server.python = options.python;
   const bool terminal = ::isatty(STDERR_FILENO) != 0;
   const auto seen = server::inspect(server, [terminal](double part) {
     if (terminal) fmt::print(stderr, "\rprofiling {:3.0f} %", part * 100);

@@ -29,6 +29,7 @@ struct InspectOptions {
   bool json = false;
   std::string state_directory;  // profiles known already
   std::string worker_directory;
+  std::string python;
   Bytes memory;  // for "largest admissible batch"; 0: detected
   std::uint32_t threads = 0;
 };
@@ -41,6 +42,7 @@ struct ProfileOptions {
   std::string out = ".";             // folder of NAME-profile.json and .html
   std::string state_directory;
   std::string worker_directory;
+  std::string python;
   Bytes memory;
   std::uint32_t threads = 0;
 };

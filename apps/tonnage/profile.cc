@@ -31,6 +31,7 @@ int run_profile(const ProfileOptions& options) {
   server.threads = options.threads;
   server.state_directory = options.state_directory;
   server.worker_directory = options.worker_directory;
+  server.python = options.python;
   const bool terminal = ::isatty(STDERR_FILENO) != 0;
   const auto seen = server::profile(server, {options.refresh, options.duration}, [terminal](double part) {
     if (terminal) fmt::print(stderr, "\rmeasuring {:3.0f} %", part * 100);

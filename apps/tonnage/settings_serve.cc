@@ -97,6 +97,8 @@ void add_workers(Settings& settings, server::ServerOptions& o) {
                                   o.state_directory));
   settings.push_back(text_setting(
       {"worker-dir", "DIR", "where the worker programs are; default: beside this one"}, o.worker_directory));
+  settings.push_back(text_setting(
+      {"python", "FILE", "interpreter of native workers; default: build/venv's, else python3"}, o.python));
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ Settings lone_model_settings(Options& options) {
   settings.push_back(
       text_setting({"worker-dir", "DIR", "where the worker programs are; default: beside this one"},
                    options.worker_directory));
+  settings.push_back(text_setting({"python", "FILE", "interpreter of native workers"}, options.python));
   return settings;
 }
 

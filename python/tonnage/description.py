@@ -65,6 +65,8 @@ class Model:
     metadata: dict[str, str] = field(default_factory=dict)
     batching: dict[str, Any] = field(default_factory=dict)
     workers: dict[str, Any] = field(default_factory=dict)
+    # For route native: makes the module without its weights; its file is shipped and imports installed packages only.
+    builder: Callable[[], torch.nn.Module] | None = None
     example_inputs: ExampleInputs | None = None  # None: random values that obey the specs
     # A row alone and the same row inside a padded batch sum in another order.
     absolute_tolerance: float = 1e-5

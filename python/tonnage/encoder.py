@@ -32,6 +32,9 @@ class Size:
 MASKED = -30000.0
 
 
+LONG = Size(positions=1024)
+
+
 class Layer(nn.Module):
     def __init__(self, size: Size) -> None:
         super().__init__()
@@ -78,6 +81,28 @@ class SentenceEncoder(nn.Module):
         weight = own.unsqueeze(-1)
         mean = (hidden * weight).sum(1) / weight.sum(1).clamp(min=1e-9)
         return functional.normalize(mean, dim=1)
+
+
+class ReviewClassifier(nn.Module):
+    """scores [B, 2], probabilities of negative and positive; sentence_embedding [B, 384]."""
+
+    def __init__(self, encoder: SentenceEncoder, head: nn.Linear) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.head = head
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        embedding = self.encoder(input_ids, attention_mask)
+        return torch.softmax(self.head(embedding), dim=1), embedding
+
+
+def empty_reviews() -> ReviewClassifier:
+    size = Size()
+    return ReviewClassifier(SentenceEncoder(size), nn.Linear(size.width, 2))
+
+
+def empty_encoder_1024() -> SentenceEncoder:
+    return SentenceEncoder(LONG)
 
 
 def load_bert(path: Path, size: Size) -> SentenceEncoder:

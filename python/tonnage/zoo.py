@@ -5,9 +5,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
-from torch import nn
-
 from tonnage import encoder as encoders
 from tonnage import head as heads
 from tonnage import sources
@@ -18,19 +15,6 @@ from tonnage.wordpiece import Wordpiece as ReferenceTokenizer
 
 def say(text: str) -> None:
     print(text, flush=True)
-
-
-class ReviewClassifier(nn.Module):
-    """scores [B, 2], probabilities of negative and positive; sentence_embedding [B, 384]."""
-
-    def __init__(self, encoder: encoders.SentenceEncoder, head: nn.Linear) -> None:
-        super().__init__()
-        self.encoder = encoder
-        self.head = head
-
-    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        embedding = self.encoder(input_ids, attention_mask)
-        return torch.softmax(self.head(embedding), dim=1), embedding
 
 
 def _text_inputs(vocabulary: int) -> list[Tensor]:
@@ -57,7 +41,8 @@ def reviews(archive: str) -> Model:
         )
     return Model(
         name="reviews",
-        module=ReviewClassifier(encoder, outcome.head),
+        module=encoders.ReviewClassifier(encoder, outcome.head),
+        builder=encoders.empty_reviews,
         inputs=_text_inputs(size.vocabulary),
         outputs=[Tensor("scores", "FP32", [-1, 2]), Tensor("sentence_embedding", "FP32", [-1, size.width])],
         max_length=size.positions,
@@ -81,10 +66,11 @@ def reviews(archive: str) -> Model:
 
 def encoder_1024() -> Model:
     """The architecture of `reviews` with 1,024 positions and random weights: its answers mean nothing."""
-    size = encoders.Size(positions=1024)
+    size = encoders.LONG
     return Model(
         name="encoder-1024",
         module=encoders.random_encoder(size, seed=1024),
+        builder=encoders.empty_encoder_1024,
         inputs=_text_inputs(size.vocabulary),
         outputs=[Tensor("sentence_embedding", "FP32", [-1, size.width])],
         max_length=size.positions,

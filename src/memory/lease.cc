@@ -12,12 +12,17 @@ constexpr Bytes kSmallestDataMargin = mib(64);
 
 }  // namespace
 
-Lease::Lease(Account& account, Bytes resident_when_ready, Bytes data_when_ready)
+Lease::Lease(Account& account, Bytes resident_when_ready, Bytes data_when_ready, double charged_per_byte)
     : account_(account),
       charge_(account.record(Bytes())),
       ready_(resident_when_ready),
       data_ready_(data_when_ready),
+      charged_per_byte_(charged_per_byte),
       slack_(kFirstSlack) {}
+
+Bytes Lease::charged(Bytes resident) const {
+  return charged_per_byte_ > 1.0 ? scale(resident, charged_per_byte_) : resident;
+}
 
 Bytes Lease::explored() const { return tensor_high_ + Bytes(tensor_high_.count() / 4) + mib(1); }
 
@@ -27,10 +32,14 @@ Bytes Lease::slack_for(Bytes grant) const {
   return grant > explored() ? std::max(slack_, kFirstSlack) : slack_;
 }
 
-Bytes Lease::needed_for(Bytes grant) const { return std::max(amount(), grant + slack_for(grant)); }
+Bytes Lease::needed_for(Bytes grant) const { return std::max(amount(), charged(grant + slack_for(grant))); }
 
 Bytes Lease::largest_grant() const {
-  const Bytes room = amount() + account_.available();
+  // Rounded down, so that what is named here can be charged.
+  const Bytes chargeable = amount() + account_.available();
+  const Bytes room = charged_per_byte_ > 1.0
+                         ? saturating_sub(scale(chargeable, 1.0 / charged_per_byte_), kib(4))
+                         : chargeable;
   const Bytes beyond = saturating_sub(room, std::max(slack_, kFirstSlack));
   if (beyond > explored()) return beyond;
   return std::min(explored(), saturating_sub(room, slack_));
@@ -47,7 +56,8 @@ Status Lease::begin(Bytes grant) {
 void Lease::raise_to(Bytes above_ready) {
   resident_high_ = std::max(resident_high_, above_ready);
   highest_ = std::max(highest_, above_ready);
-  if (resident_high_ > amount()) charge_.merge(account_.record(resident_high_ - amount()));
+  const Bytes held = charged(resident_high_);
+  if (held > amount()) charge_.merge(account_.record(held - amount()));
 }
 
 void Lease::observe(Bytes resident) { raise_to(saturating_sub(resident, ready_)); }
@@ -58,7 +68,7 @@ void Lease::end(Bytes resident, Bytes peak, Bytes highest) {
   highest_ = std::max(highest_, saturating_sub(highest, ready_));
   raise_to(saturating_sub(resident, ready_));
   slack_ = saturating_sub(highest_, tensor_high_);
-  charge_.shrink_to(resident_high_ + rest());
+  charge_.shrink_to(charged(resident_high_) + rest());
 }
 
 void Lease::end_unread(Bytes peak) {
@@ -69,8 +79,9 @@ void Lease::end_unread(Bytes peak) {
 void Lease::settle(Bytes resident) {
   const Bytes now = saturating_sub(resident, ready_);
   resident_high_ = now;  // what was learned about slack stays
-  if (now > amount()) charge_.merge(account_.record(now - amount()));
-  charge_.shrink_to(std::max(now, grant_ == Bytes() ? Bytes() : grant_ + slack_));
+  const Bytes held = charged(now);
+  if (held > amount()) charge_.merge(account_.record(held - amount()));
+  charge_.shrink_to(std::max(held, grant_ == Bytes() ? Bytes() : charged(grant_ + slack_)));
 }
 
 Bytes Lease::data_limit() const {

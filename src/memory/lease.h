@@ -12,6 +12,8 @@
 //  4. Slack is the highest that was ever resident minus the highest tensor peak: bytes kept from an
 //     earlier batch are room for the next one, not overhead on top of it. It starts at 8 MiB, and a
 //     grant far above every measured peak (a quarter and 1 MiB) starts from 8 MiB again.
+//  5. With a factor above 1 (a worker whose tensors are not all of its memory) each byte that is or
+//     may become resident is charged that many times, so that the next batch may need more than any before.
 // Grants of a device are served in ticket order by GrantQueue (memory/grant_queue.h).
 // Threads: the loop. Owns: the lease charge. Fails with: overloaded/over_budget.
 #pragma once
@@ -25,7 +27,8 @@ namespace tonnage::memory {
 class Lease {
  public:
   // `slack` is what resident memory takes on top of tensor bytes (fragmentation, caches); learned.
-  Lease(Account& account, Bytes resident_when_ready, Bytes data_when_ready);
+  // Precondition: charged_per_byte ≥ 1.
+  Lease(Account& account, Bytes resident_when_ready, Bytes data_when_ready, double charged_per_byte = 1.0);
 
   Bytes amount() const { return charge_.amount(); }
   Bytes grant() const { return grant_; }
@@ -33,7 +36,7 @@ class Lease {
   Bytes resident_high() const { return resident_high_; }
   Bytes tensor_high() const { return tensor_high_; }
 
-  // Lease that `grant` tensor bytes would need: max(lease, grant + slack).
+  // Lease that `grant` tensor bytes would need: max(lease, (grant + slack) × factor).
   Bytes needed_for(Bytes grant) const;
   // Largest grant that could begin now: inside the lease, or with what the account can still give.
   Bytes largest_grant() const;
@@ -44,8 +47,10 @@ class Lease {
   void end(Bytes resident, Bytes peak, Bytes highest = Bytes());
   // end() without a reading: allowed where needs_reading(grant) was false.
   void end_unread(Bytes peak);
-  // Whether a run of `grant` could make more resident than is leased.
-  bool needs_reading(Bytes grant) const { return needed_for(grant) > resident_high_ + rest(); }
+  // Whether a run of `grant` could make more resident than is known to be; with a factor, each could.
+  bool needs_reading(Bytes grant) const {
+    return charged_per_byte_ > 1.0 || needed_for(grant) > resident_high_ + rest();
+  }
   // A reading between batches or in the middle of one; it can only raise the lease.
   void observe(Bytes resident);
   // After trim or decay and a new reading: lease falls to what is resident now.
@@ -54,6 +59,7 @@ class Lease {
   Bytes data_limit() const;
 
  private:
+  Bytes charged(Bytes resident) const;
   Bytes slack_for(Bytes grant) const;
   Bytes explored() const;  // grants up to here are judged by the measured slack
   Bytes rest() const;      // reservation that may stay above the resident high-water
@@ -63,6 +69,7 @@ class Lease {
   Charge charge_;
   Bytes ready_;
   Bytes data_ready_;
+  double charged_per_byte_;
   Bytes grant_;
   Bytes slack_;
   Bytes resident_high_;  // above ready, by readings since the last settle

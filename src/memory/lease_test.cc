@@ -133,6 +133,37 @@ TEST_F(LeaseTest, LimitsDataByLeaseAndMargin) {
   EXPECT_EQ(expected + mib(64), lease_.data_limit());
 }
 
+TEST_F(LeaseTest, ChargesEachByteOfACappedWorkerWithItsFactor) {
+  Lease capped(budget_.root().child("capped"), kReady, mib(300), 1.25);
+  EXPECT_EQ(mib(125), capped.needed_for(mib(92))) << "92 and the first slack of 8";
+  ASSERT_TRUE(capped.begin(mib(92)).is_ok());
+  EXPECT_EQ(mib(125), capped.amount());
+  capped.end(kReady + mib(80), mib(50));
+  EXPECT_EQ(mib(100 + 5), capped.amount()) << "80 resident, and a rest of 1/16";
+  capped.observe(kReady + mib(100));
+  EXPECT_EQ(mib(125), capped.amount());
+  capped.settle(kReady + mib(20));
+  EXPECT_EQ(mib(25), capped.amount());
+}
+
+TEST_F(LeaseTest, ReadsACappedWorkerAfterEveryBatch) {
+  Lease capped(budget_.root().child("capped"), kReady, mib(300), 1.1);
+  ASSERT_TRUE(capped.begin(mib(40)).is_ok());
+  capped.end(kReady + mib(50), mib(40));
+  EXPECT_TRUE(capped.needs_reading(mib(1))) << "memory that is not tensors may grow in any batch";
+}
+
+TEST_F(LeaseTest, LargestGrantOfACappedWorkerBegins) {
+  for (const Bytes free : {mib(1), mib(9), mib(60), mib(61) + Bytes(1)}) {
+    Budget budget("host", mib(15) + free);
+    Lease capped(budget.root(), kReady, mib(300), 1.1);
+    ASSERT_TRUE(capped.begin(mib(4)).is_ok());
+    capped.end(kReady + mib(12), mib(10));
+    const Bytes largest = capped.largest_grant();
+    EXPECT_TRUE(capped.begin(largest).is_ok()) << format_bytes(free);
+  }
+}
+
 TEST_F(LeaseTest, NeedsNoReadingInsideWhatIsKnownToBeResident) {
   EXPECT_TRUE(lease_.needs_reading(mib(10)));
   batch(mib(10), mib(12), mib(10));

@@ -40,8 +40,9 @@ TEST(ConfigDocs, NameEveryKeyOfModelToml) {
   const std::string tensor = "name = \"x\"\ndatatype = \"FP32\"\ndims = [-1]\n";
   std::size_t found = 0;
   for (const std::string& text :
-       {unknown, "[batching]\n" + unknown, "[workers]\n" + unknown, "[[input]]\n" + tensor + unknown,
-        "[[output]]\n" + tensor + unknown, "[tokenizer]\nkind = \"wordpiece\"\nvocab = \"v\"\n" + unknown}) {
+       {unknown, "[batching]\n" + unknown, "[workers]\n" + unknown, "[native]\n" + unknown,
+        "[[input]]\n" + tensor + unknown, "[[output]]\n" + tensor + unknown,
+        "[tokenizer]\nkind = \"wordpiece\"\nvocab = \"v\"\n" + unknown}) {
     for (const std::string& key : allowed_keys(text)) {
       EXPECT_NE(page.find("`" + key + "`"), std::string::npos) << key;
       ++found;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "model/detail/content_hash.h"
+#include "model/detail/script_folder.h"
 #include "model/model_toml.h"
 
 namespace tonnage::model {
@@ -33,7 +34,12 @@ Result<std::string> fingerprint(const ModelSpec& spec, std::string_view runtime)
     hash.add_field(key);
     hash.add_field(value);
   }
-  if (!spec.path.empty()) TONNAGE_TRY(add_file(hash, spec.path));
+  if (is_script(spec.path)) {
+    for (const std::string& module : modules_of(spec.path)) TONNAGE_TRY(add_file(hash, module));
+    hash.add_field(fmt::format("{}", largest_file(spec.directory).count()));
+  } else if (!spec.path.empty()) {
+    TONNAGE_TRY(add_file(hash, spec.path));
+  }
   return hash.hex();
 }
 

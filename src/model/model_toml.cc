@@ -122,9 +122,24 @@ void read_limits(Reader& reader, ModelSpec& spec) {
   }
 }
 
+// For the worker as texts; what is not written is the worker's default.
+void read_native(Reader& reader, ModelSpec& spec) {
+  for (const char* key : {"entry", "weights"}) {
+    if (reader.has(key)) reader.text(key, spec.options[key]);
+  }
+  std::string mode = "guarded";
+  reader.choice("mode", mode, {{"guarded", std::string("guarded")}, {"as-is", std::string("as-is")}});
+  spec.options["mode"] = mode;
+  std::vector<std::string> allowed;
+  reader.texts("allow_missing", allowed);
+  if (!allowed.empty()) spec.options["allow_missing"] = fmt::format("{}", fmt::join(allowed, "\n"));
+}
+
 void read_route(Reader& reader, ModelSpec& spec) {
   reader.text("route", spec.route);
   reader.free_table("stub", spec.options);
+  reader.table("native", [&](Reader& r) { read_native(r, spec); });
+  if (spec.route.empty() && reader.has("native")) spec.route = "native";
   if (spec.route.empty() && reader.has("stub")) spec.route = "stub";
   if (reader.has("stub") && spec.route != "stub") {
     reader.fail("stub", fmt::format("is for route = \"stub\"; the route is \"{}\"", spec.route));

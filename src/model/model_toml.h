@@ -31,6 +31,8 @@ Result<std::vector<RepositoryEntry>> scan_repository(const std::string& root);
 wire::LoadDoc to_load_doc(const ModelSpec& spec);
 // Takes over inputs and outputs that model.toml left out; a contradiction is bad_config.
 Result<ModelSpec> merge_loaded(ModelSpec spec, const wire::LoadedDoc& loaded);
+// What loading has to hold at once: the model file, or beside a script the largest file of the version.
+Bytes weight_file_bytes(const ModelSpec& spec);
 // Identity of what decides cost: file content (or stub options), route, precision, threads, runtime.
 Result<std::string> fingerprint(const ModelSpec& spec, std::string_view runtime);
 

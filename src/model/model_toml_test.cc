@@ -135,6 +135,18 @@ TEST(ModelToml, AStubTableIsTheStubRouteAndItsKeysAreTheWorkersBusiness) {
             (std::map<std::string, std::string>{{"exact", "true"}, {"model", "sleepy"}, {"ms", "12"}}));
 }
 
+TEST(ModelToml, ANativeTableIsTheNativeRouteAndGuardedWhereItSaysNothing) {
+  const Result<ModelSpec> parsed = parse_model_toml(
+      std::string(kTensors) + "[native]\nentry = \"net.py:Net\"\nallow_missing = [\"head.*\", \"bias\"]\n",
+      "m");
+  ASSERT_TRUE(parsed.is_ok()) << parsed.status().to_string();
+  EXPECT_EQ(parsed->route, "native");
+  EXPECT_EQ(parsed->options,
+            (std::map<std::string, std::string>{
+                {"allow_missing", "head.*\nbias"}, {"entry", "net.py:Net"}, {"mode", "guarded"}}));
+  error_of("[native]\nmode = \"unguarded\"");
+}
+
 TEST(ModelToml, DefaultsFollowWhatWasWritten) {
   const Result<ModelSpec> parsed = parse_model_toml("[batching]\nwindow = 16\nmax_queue_rows = 50\n", "m");
   ASSERT_TRUE(parsed.is_ok()) << parsed.status().to_string();

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "model/detail/consistency.h"
+#include "model/detail/script_folder.h"
 #include "model/model_toml.h"
 #include "model/route.h"
 
@@ -64,25 +65,44 @@ Result<std::string> read_file(const fs::path& path) {
   return std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
 }
 
+// The file of a route in `folder`: what [native] names as its entry, else what the table says.
+std::optional<fs::path> file_of(const fs::path& folder, const Route& route, const ModelSpec& spec) {
+  const auto entry = spec.options.find("entry");
+  if (route.other_file.empty() || entry == spec.options.end()) {
+    for (const std::string_view name : {route.file, route.other_file}) {
+      if (!name.empty() && is_file(folder / name)) return folder / name;
+    }
+    return std::nullopt;
+  }
+  const fs::path file = folder / entry->second.substr(0, entry->second.find(':'));
+  return is_file(file) ? std::optional(file) : std::nullopt;
+}
+
+std::string expected_file(const Route& route, const ModelSpec& spec) {
+  const auto entry = spec.options.find("entry");
+  if (route.other_file.empty()) return std::string(route.file);
+  if (entry != spec.options.end()) return entry->second.substr(0, entry->second.find(':'));
+  return fmt::format("{} or {}", route.file, route.other_file);
+}
+
 // Which file the model is, and by which route, where model.toml does not say.
 Status find_model_file(const fs::path& folder, ModelSpec& spec) {
   if (const Route* said = find_route(spec.route)) {
     if (said->file.empty()) return Status::ok();
-    const fs::path file = folder / said->file;
-    if (!is_file(file)) {
-      return no_model(
-          fmt::format("{} holds no {}, the file of route \"{}\"", folder.string(), said->file, said->name));
+    const auto file = file_of(folder, *said, spec);
+    if (!file) {
+      return no_model(fmt::format("{} holds no {}, the file of route \"{}\"", folder.string(),
+                                  expected_file(*said, spec), said->name));
     }
-    spec.path = file.string();
+    spec.path = file->string();
     return Status::ok();
   }
   std::string known;
   for (const Route& route : routes()) {
     if (route.file.empty()) continue;
-    const fs::path file = folder / route.file;
-    if (is_file(file)) {
+    if (const auto file = file_of(folder, route, spec)) {
       spec.route = route.name;
-      spec.path = file.string();
+      spec.path = file->string();
       return Status::ok();
     }
     known += fmt::format("{}{} (\"{}\")", known.empty() ? "" : ", ", route.file, route.name);
@@ -93,8 +113,8 @@ Status find_model_file(const fs::path& folder, ModelSpec& spec) {
 }
 
 bool holds_a_model_file(const fs::path& folder) {
-  return std::ranges::any_of(
-      routes(), [&](const Route& route) { return !route.file.empty() && is_file(folder / route.file); });
+  return std::ranges::any_of(routes(),
+                             [&](const Route& route) { return file_of(folder, route, {}).has_value(); });
 }
 
 bool looks_like_a_model(const fs::path& folder) {
@@ -107,6 +127,13 @@ bool is_skipped(const fs::path& folder) {
 }
 
 }  // namespace
+
+Bytes weight_file_bytes(const ModelSpec& spec) {
+  if (is_script(spec.path)) return largest_file(spec.directory);
+  std::error_code error;
+  const std::uintmax_t size = spec.path.empty() ? 0 : fs::file_size(spec.path, error);
+  return error ? Bytes() : Bytes(size);
+}
 
 Result<ModelSpec> load_model_directory(const std::string& directory) {
   if (!is_folder(directory)) return no_model(fmt::format("{} is not a folder", directory));

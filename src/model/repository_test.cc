@@ -48,6 +48,55 @@ TEST_F(Repository, TakesTheHighestNumericVersionOnly) {
   EXPECT_EQ(entries[0].spec->path, (root_ / "m/10/model.pt").string());
 }
 
+constexpr std::string_view kNative =
+    "[[input]]\nname = \"x\"\ndatatype = \"FP32\"\ndims = [-1, 4]\n[native]\n";
+
+TEST_F(Repository, FindsTheScriptOfANativeModelInEitherPlace) {
+  write("plain/1/inference.py", "");
+  write("unpacked/1/code/inference.py", "");
+  write("unpacked/1/model.pth", "weights");
+  const auto entries = scan();
+  ASSERT_EQ(entries.size(), 2U);
+  for (const RepositoryEntry& entry : entries) {
+    ASSERT_TRUE(entry.spec.is_ok()) << entry.spec.status().to_string();
+    EXPECT_EQ(entry.spec->route, "native");
+  }
+  EXPECT_EQ(entries[0].spec->path, (root_ / "plain/1/inference.py").string());
+  EXPECT_EQ(entries[1].spec->path, (root_ / "unpacked/1/code/inference.py").string());
+  EXPECT_EQ(entries[1].spec->directory, (root_ / "unpacked/1").string());
+}
+
+TEST_F(Repository, RunsNoScriptOfAFolderThatHasAModelFile) {
+  write("m/1/model.pt", "");
+  write("m/1/inference.py", "");
+  EXPECT_EQ(scan().at(0).spec->route, "trace");
+}
+
+TEST_F(Repository, TakesTheEntryThatANativeModelNames) {
+  write("m/model.toml", std::string(kNative) + "entry = \"net.py:Net\"\n");
+  EXPECT_NE(scan().at(0).spec.status().detail().find("holds no net.py"), std::string::npos);
+  write("m/net.py", "");
+  EXPECT_EQ(scan().at(0).spec->path, (root_ / "m/net.py").string());
+}
+
+TEST_F(Repository, WeighsANativeModelByTheLargestFileBesideItsScript) {
+  write("m/model.toml", kNative);
+  write("m/1/inference.py", std::string(5000, '#'));
+  EXPECT_EQ(Bytes(), weight_file_bytes(*scan().at(0).spec));
+  write("m/1/weights/part.bin", std::string(3000, 'w'));
+  write("m/1/notes.txt", "small");
+  EXPECT_EQ(Bytes(3000), weight_file_bytes(*scan().at(0).spec));
+}
+
+TEST_F(Repository, TellsNativeModelsApartByTheirModulesToo) {
+  write("m/model.toml", kNative);
+  write("m/1/inference.py", "import net");
+  write("m/1/net.py", "a");
+  const auto before = fingerprint(*scan().at(0).spec, "r");
+  write("m/1/net.py", "b");
+  EXPECT_NE(*before, *fingerprint(*scan().at(0).spec, "r"));
+}
+
 TEST_F(Repository, ABrokenModelDoesNotHideTheOthersAndAFolderOfTextsIsNoModel) {
   write("bad/model.toml", "max_lenght = 3");
   write("texts/reviews.jsonl", "");

@@ -12,6 +12,8 @@ namespace {
 constexpr Route kRoutes[] = {
     {"trace", "tonnage-worker-torch", "model.pt", 2.0, Tier::kExact},
     {"script", "tonnage-worker-torch", "model.pt", 2.0, Tier::kExact},
+    // Last of those with a file: what can be loaded without running a script of the folder comes first.
+    {"native", "tonnage-worker-native", "inference.py", 2.0, Tier::kCapped, "code/inference.py"},
     {"stub", "tonnage-worker-stub", "", 1.0, Tier::kExact},
 };
 
@@ -40,5 +42,7 @@ std::string route_names() {
 }
 
 std::string_view tier_name(Tier tier) { return tier == Tier::kExact ? "exact" : "capped"; }
+
+double charged_per_byte(Tier tier) { return tier == Tier::kExact ? 1.0 : 1.1; }
 
 }  // namespace tonnage::model

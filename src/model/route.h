@@ -25,6 +25,7 @@ struct Route {
   std::string_view file;     // of the model, in the version's folder; empty: none
   double load_factor = 1.0;  // bytes held while loading ÷ bytes of the file
   Tier tier = Tier::kExact;
+  std::string_view other_file{};  // where `file` is not there; empty: none
 };
 
 // In the order in which a folder that holds several files is understood.
@@ -35,5 +36,7 @@ const Route& route_of(std::string_view name);
 // "trace", "script", …: for messages.
 std::string route_names();
 std::string_view tier_name(Tier tier);
+// What the lease charges for a resident byte: memory that nobody counts may be more in the next batch.
+double charged_per_byte(Tier tier);
 
 }  // namespace tonnage::model

@@ -78,7 +78,7 @@ struct TokenizerSpec {
 struct ModelSpec {
   std::string name;
   std::string version = "1";
-  std::string route;      // stub, script, trace
+  std::string route;      // one of model/route.h
   std::string directory;  // of the version
   std::string path;       // model file; empty for the stub
   std::vector<TensorSpec> inputs;
@@ -102,7 +102,7 @@ struct ModelSpec {
   std::uint32_t threads = 0;  // 0: all cores
   bool idempotent = true;
   Duration deadline{0};                        // 0: the port's default
-  std::map<std::string, std::string> options;  // to the worker: [stub] table, precision, …
+  std::map<std::string, std::string> options;  // to the worker: [stub] or [native] table, precision, …
 
   // Length that rows of this size are padded to: multiples of pad_multiple, clipped to max_length.
   std::uint32_t padded(std::uint32_t length) const;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a model becomes ready: workers, warm-up, profiles.
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <utility>
@@ -22,12 +21,6 @@ constexpr Duration kWarmUpAgain = milliseconds(500);
 constexpr std::uint64_t kMostDoublings = 6;
 constexpr std::string_view kLadderKey = ":ladder";
 
-Bytes file_size(const std::string& path) {
-  struct stat info {};
-  if (path.empty() || ::stat(path.c_str(), &info) != 0) return Bytes();
-  return Bytes(static_cast<std::uint64_t>(info.st_size));
-}
-
 }  // namespace
 
 void Pipeline::start_workers(ServedModel& model) {
@@ -40,8 +33,9 @@ void Pipeline::start_workers(ServedModel& model) {
     options.threads = spec.threads == 0 ? options_.compute_tokens : spec.threads;
     options.load = model::to_load_doc(spec);
     options.load.threads = options.threads;
-    options.weight_file = file_size(spec.path);
+    options.weight_file = model::weight_file_bytes(spec);
     options.load_factor = model::route_of(spec.route).load_factor;
+    options.charged_per_byte = model::charged_per_byte(model::route_of(spec.route).tier);
     options.slot_bytes = batch::layout_bytes(spec, spec.batching.max_rows, spec.max_length);
     options.output_bytes = batch::output_bytes(spec, spec.batching.max_rows, spec.max_length);
     supervisor::Worker::Host host{host_.loop, host_.processes, root.child("workers").child(options.name),

@@ -8,9 +8,9 @@
 
 namespace tonnage::server {
 
-supervisor::LaunchCommand launch_command(const model::ModelSpec& spec, const std::string& directory) {
+supervisor::LaunchCommand launch_command(const model::ModelSpec& spec, const Programs& programs) {
   supervisor::LaunchCommand command;
-  command.program = directory + "/" + std::string(model::route_of(spec.route).program);
+  command.program = programs.directory + "/" + std::string(model::route_of(spec.route).program);
   const std::uint32_t threads =
       spec.threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : spec.threads;
   command.environment = {
@@ -21,6 +21,7 @@ supervisor::LaunchCommand launch_command(const model::ModelSpec& spec, const std
       // A waiting thread that spins loses 27 × beside one busy neighbour; one that sleeps loses 3 ×.
       {"OMP_WAIT_POLICY", "passive"},
   };
+  if (!programs.python.empty()) command.environment.emplace_back("TONNAGE_PYTHON", programs.python);
   return command;
 }
 

@@ -9,7 +9,12 @@
 
 namespace tonnage::server {
 
+struct Programs {
+  std::string directory;  // of the worker programs
+  std::string python;     // interpreter of native workers; empty: their launcher looks for one
+};
+
 // The environment is built from empty: nothing of ours leaks into code that a user wrote.
-supervisor::LaunchCommand launch_command(const model::ModelSpec& spec, const std::string& directory);
+supervisor::LaunchCommand launch_command(const model::ModelSpec& spec, const Programs& programs);
 
 }  // namespace tonnage::server

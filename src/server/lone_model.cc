@@ -41,9 +41,8 @@ class Profiles final : public cost::ProfileStorePort {
 pipeline::PipelineOptions pipeline_options(const ServerOptions& options) {
   pipeline::PipelineOptions pipeline;
   pipeline.compute_tokens = std::max(1U, std::thread::hardware_concurrency());
-  pipeline.launch = [directory = options.worker_directory](const model::ModelSpec& spec) {
-    return launch_command(spec, directory);
-  };
+  pipeline.launch = [programs = Programs{options.worker_directory, options.python}](
+                        const model::ModelSpec& spec) { return launch_command(spec, programs); };
   return pipeline;
 }
 

@@ -111,9 +111,8 @@ class Running {
     pipeline::PipelineOptions pipeline;
     pipeline.compute_tokens = std::max(1U, std::thread::hardware_concurrency());
     pipeline.ingress_limit = ingress_limit(options, budget);
-    pipeline.launch = [directory = options.worker_directory](const model::ModelSpec& spec) {
-      return launch_command(spec, directory);
-    };
+    pipeline.launch = [programs = Programs{options.worker_directory, options.python}](
+                          const model::ModelSpec& spec) { return launch_command(spec, programs); };
     return pipeline;
   }
 

@@ -39,6 +39,7 @@ struct ServerOptions {
 
   std::string state_directory;     // --state; the command line fills in the default; empty: in memory
   std::string worker_directory;    // --worker-dir: where tonnage-worker-* are; empty: beside this program
+  std::string python;              // --python: interpreter of native workers
   std::string log_file;            // --log-file; empty: standard error
   std::string log_level = "info";  // --log-level: debug, info, warning, error
 

@@ -91,6 +91,7 @@ struct WorkerOptions {
   Bytes slot_bytes{};
   Bytes output_bytes{};
   std::uint32_t threads = 1;
+  double charged_per_byte = 1.0;  // memory/lease.h: above 1 where not all of its memory is counted
   Duration load_timeout = seconds(600);
 };
 

@@ -136,7 +136,8 @@ Status Worker::State::settle_base(const wire::Loaded& loaded_message) {
 
 void Worker::State::become_ready(const wire::Loaded& loaded_message, wire::LoadedDoc doc) {
   peak_is_since_ready = process->reset_resident_peak().is_ok();
-  lease.emplace(lease_account, reading.anonymous, reading.data + kStack * options.threads);
+  lease.emplace(lease_account, reading.anonymous, reading.data + kStack * options.threads,
+                options.charged_per_byte);
   retention.emplace(loaded_message.live);
   loaded = std::move(doc);
   told_weights = loaded_message.weights;
