@@ -16,16 +16,16 @@ constexpr Duration kWatchdog = seconds(120);
 
 }  // namespace
 
-Status run_shape(supervisor::Worker& worker, const model::ModelHandle& spec, cost::Shape shape, Bytes grant,
-                 std::uint64_t seed, UniqueFunction<void(supervisor::RunOutcome)> done) {
-  const request::Request request = synthetic_request(spec, shape.rows, shape.length, seed);
+Status run_shape(supervisor::Worker& worker, const model::ModelHandle& spec, const ShapeRun& run,
+                 UniqueFunction<void(supervisor::RunOutcome)> done) {
+  const request::Request request = synthetic_request(spec, run.shape.rows, run.shape.length, run.seed);
   std::vector<batch::RowRef> rows;
   for (std::uint32_t row = 0; row < request.rows; ++row) rows.push_back({&request, row});
   supervisor::RunCommand command;
-  TONNAGE_ASSIGN(command.inputs, batch::gather(*spec, rows, shape.length, worker.input_slot(0)));
-  command.rows = shape.rows;
-  command.length = shape.length;
-  command.grant = std::min(grant, worker.largest_grant());
+  TONNAGE_ASSIGN(command.inputs, batch::gather(*spec, rows, run.shape.length, worker.input_slot(0)));
+  command.rows = run.shape.rows;
+  command.length = run.shape.length;
+  command.grant = std::min(run.grant, worker.largest_grant());
   command.watchdog = kWatchdog;
   return worker.run(std::move(command), std::move(done));
 }

@@ -14,8 +14,13 @@
 
 namespace tonnage::pipeline {
 
-// Other seeds give other values.
-Status run_shape(supervisor::Worker& worker, const model::ModelHandle& spec, cost::Shape shape, Bytes grant,
-                 std::uint64_t seed, UniqueFunction<void(supervisor::RunOutcome)> done);
+struct ShapeRun {
+  cost::Shape shape;
+  Bytes grant;             // the worker's largest one at most is asked for
+  std::uint64_t seed = 0;  // others give other values
+};
+
+Status run_shape(supervisor::Worker& worker, const model::ModelHandle& spec, const ShapeRun& run,
+                 UniqueFunction<void(supervisor::RunOutcome)> done);
 
 }  // namespace tonnage::pipeline

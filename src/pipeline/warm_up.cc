@@ -51,7 +51,7 @@ void WarmUp::step() {
   const std::optional<cost::ProfileStep> next = profiler_.next(loop_.now() - started_);
   if (!next) return finish();
   const Status started =
-      run_shape(worker_, spec_, next->shape, next->grant, first_seed_ + next->seed,
+      run_shape(worker_, spec_, {next->shape, next->grant, first_seed_ + next->seed},
                 [this, step = *next](const supervisor::RunOutcome& outcome) { finished(step, outcome); });
   if (!started.is_ok()) done_(started);
 }

@@ -18,12 +18,13 @@ std::uint64_t size_of(const GridPoint* point) {
 // One run, waited for. Nothing: the model did not answer with outputs.
 std::optional<cost::Sample> run_once(LoneModel& lone, const GridPoint& point, std::uint64_t seed) {
   std::optional<cost::Sample> sample;
-  const Status started = pipeline::run_shape(
-      lone.worker(), lone.model().spec, point.shape, point.grant, seed, [&](supervisor::RunOutcome outcome) {
-        if (const auto* done = std::get_if<supervisor::RunDone>(&outcome))
-          sample = cost::Sample{point.shape, done->peak, done->round_trip};
-        lone.stop();
-      });
+  const Status started =
+      pipeline::run_shape(lone.worker(), lone.model().spec, {point.shape, point.grant, seed},
+                          [&](supervisor::RunOutcome outcome) {
+                            if (const auto* done = std::get_if<supervisor::RunDone>(&outcome))
+                              sample = cost::Sample{point.shape, done->peak, done->round_trip};
+                            lone.stop();
+                          });
   if (started.is_ok()) lone.run();
   return sample;
 }
