@@ -149,7 +149,11 @@ def call(*command, timeout=900, env=None):
     """Runs a program and returns the JSON of its last line."""
     done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True, timeout=timeout,
                           env=env, check=False)
-    lines = done.stdout.strip().splitlines()
-    if done.returncode != 0 or not lines:
+    if done.returncode != 0 or not done.stdout.strip():
         raise SystemExit(f"{Path(str(command[0])).name} failed with {done.returncode}")
-    return json.loads(lines[-1])
+    return parse_last(done.stdout)
+
+
+def parse_last(text):
+    """The JSON object of the last line."""
+    return json.loads(text.strip().splitlines()[-1])

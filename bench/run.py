@@ -15,7 +15,7 @@ sys.path.insert(0, str(HERE))
 
 import harness  # noqa: E402
 
-SCRIPTS = ("mix", "overhead", "faults", "routes")
+SCRIPTS = ("mix", "overhead", "faults", "routes", "longlane")
 
 
 def run_program(program, rest):
