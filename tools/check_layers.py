@@ -17,7 +17,7 @@ OUTSIDE = {
     "workers/kit": (WORKER_ROOMS | {"kit"}, {"fmt"}),
     "workers/native": (WORKER_ROOMS | {"kit"}, {"fmt"}),
     "workers/stub": (WORKER_ROOMS | {"kit", "stub"}, {"fmt"}),
-    "workers/torch": (WORKER_ROOMS | {"kit", "torch"}, {"fmt", "torch", "ATen", "c10", "caffe2", "jemalloc"}),
+    "workers/torch": (WORKER_ROOMS | {"kit", "torch"}, {"fmt", "torch", "ATen", "c10", "caffe2", "jemalloc", "cuda_runtime_api.h"}),
 }
 # Headers that cost tens of seconds: in how many source files each may be included.
 HEAVY = {"CLI/": 1, "toml++/": 2, "boost/beast": 4, "torch/script.h": 2}
