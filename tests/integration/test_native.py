@@ -126,6 +126,19 @@ class Native(unittest.TestCase):
         self.assertIn("native_as_is", server.log_text())
         self.assertIn("AddmmBackward0", server.log_text())
 
+    def test_a_script_that_keeps_graphs_as_is_is_named_within_fifty_requests(self):
+        body = "\n    ".join(["wide = model(data).repeat(1, 256)", "KEPT.append((wide * wide).sum())",
+                              "return model(data)"])
+        self.write("guarded", body)
+        self.write("as_is", body, '[native]\nmode = "as-is"\n')
+        server = self.serve()
+        for i in range(50):
+            for name in ("guarded", "as_is"):
+                self.assertEqual(200, self.ask(server, name, [i, 0, 0, 0])[0])
+        named = [line for line in server.log_text().splitlines() if '"event":"retention"' in line]
+        self.assertEqual(["as_is/1/0"], [json.loads(line)["worker"] for line in named], named)
+        self.assertGreaterEqual(json.loads(named[0])["bytes_per_row"], 4096)
+
     def test_a_script_that_cannot_load_leaves_the_server_up_and_says_why(self):
         self.write("broken", "pass", script="def model_fn(model_dir):\n    raise OSError('no such weights')\n")
         self.write("good", "return model(data)")
