@@ -61,8 +61,9 @@ int run() {
     return refuse(start + " is missing: it is built beside this program");
   const std::string python = interpreter(folder);
   set_environment();
-  // -I: neither PYTHON* variables nor the user's own packages; -B: no byte code is written beside models.
-  ::execlp(python.c_str(), python.c_str(), "-I", "-B", "-X", "faulthandler", start.c_str(), nullptr);
+  // -I: neither PYTHON* variables nor the user's own packages; -B: no byte code is written beside models;
+  // -u: what a script printed is in the log also when the process is killed.
+  ::execlp(python.c_str(), python.c_str(), "-I", "-B", "-u", "-X", "faulthandler", start.c_str(), nullptr);
   return refuse(fmt::format("{} cannot be started ({}); --python names an interpreter that has torch", python,
                             std::strerror(errno)));
 }

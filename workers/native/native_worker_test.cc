@@ -252,6 +252,7 @@ TEST(NativeWorker, SaysWhyAModelCannotBeLoaded) {
   };
   begins(refusal(doc_of("missing.py")), "bad_model_file", "is not a file");
   begins(refusal(doc_of("raises_while_loading.py")), "load_failed", "another castle");
+  begins(refusal(doc_of("too_large.py")), "out_of_memory", "model_fn");
   begins(refusal(doc_of("no_model/inference.py")), "bad_handler", "no model_fn");
   begins(refusal(doc_of("pickle.pt")), "bad_model_file", "no TorchScript file");
   begins(refusal(doc_of("net.py", {{"entry", "net.py:Network"}})), "bad_handler",
