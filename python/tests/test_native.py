@@ -197,6 +197,22 @@ def test_a_model_whose_answers_have_another_direction_is_refused_with_the_figure
         parity.prove(held_out(tmp_path, factor=float("nan")), [IDS], [X], sum_and_count)
 
 
+def test_an_output_of_one_value_is_judged_over_all_rows(tmp_path):
+    def sums(run, views):
+        return [tensors.prove(sum_and_count(run, views)[0].value[:, :1] * factor, one, run.rows)]
+
+    options, one = held_out(tmp_path), Spec("x", "FP32", (-1, 1))
+    document = json.loads((tmp_path / "held_out.json").read_text(encoding="utf-8"))
+    for row in document["rows"]:
+        row["outputs"]["x"] = row["outputs"]["x"][:1]
+    (tmp_path / "held_out.json").write_text(json.dumps(document), encoding="utf-8")
+    factor = 1.0
+    assert parity.prove(options, [IDS], [one], sums)["parity_min_cosine"] == "1.000000"
+    factor = -1.0
+    with pytest.raises(wire.LoadFailed, match="output 'x' of all rows, alone"):
+        parity.prove(options, [IDS], [one], sums)
+
+
 def test_held_out_rows_that_are_incomplete_are_named(tmp_path):
     (tmp_path / "held_out.json").write_text("{}", encoding="utf-8")
     with pytest.raises(wire.LoadFailed, match="held_out.json"):

@@ -26,16 +26,11 @@ def prove(options: dict[str, str], inputs: Sequence[Spec], outputs: Sequence[Spe
         return {}
     wanted = float(options.get("parity_min_cosine", MIN_COSINE))
     document, worst_cosine, worst_difference, where = _read(options["held_out"], inputs, outputs), 1.0, 0.0, ""
-    rows = document["rows"]
-    shorter = sorted(range(len(rows)), key=lambda i: rows[i]["length"])[:max(1, len(rows) // 2)]
-    for batch in [*([i] for i in range(len(rows))), shorter]:
-        for spec, index, got, want in _answers(document, batch, (inputs, outputs), run):
-            cosine, difference = _compare(got, want)
-            worst_difference = max(worst_difference, difference)
-            if not cosine >= worst_cosine:  # also of NaN
-                worst_cosine = cosine
-                where = (f"output '{spec.name}' of row {index} (length {rows[index]['length']}), "
-                         f"{'alone' if len(batch) == 1 else 'in a padded batch'}")
+    for place, got, want in _comparisons(document, (inputs, outputs), run):
+        cosine, difference = _compare(got, want)
+        worst_difference = max(worst_difference, difference)
+        if not cosine >= worst_cosine:  # also of NaN
+            worst_cosine, where = cosine, place
     if not worst_cosine >= wanted:
         raise wire.LoadFailed("parity", f"the least cosine is {worst_cosine:.6f} at {where}, allowed is {wanted:g}; the "
                                         f"largest difference is {worst_difference:.3g}")
@@ -58,6 +53,21 @@ def _read(path: str, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> dict:
         return document
     except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise wire.LoadFailed("bad_held_out", f"{path}: {error!r}") from error
+
+
+def _comparisons(document: dict, specs: tuple[Sequence[Spec], Sequence[Spec]], run: Runner):
+    """(where, what came, what was expected). One value per row has no direction: all rows of it are one."""
+    rows, singles = document["rows"], {}
+    shorter = sorted(range(len(rows)), key=lambda i: rows[i]["length"])[:max(1, len(rows) // 2)]
+    for batch in [*([i] for i in range(len(rows))), shorter]:
+        how = "alone" if len(batch) == 1 else "in a padded batch"
+        for spec, index, got, want in _answers(document, batch, specs, run):
+            if want.numel() == 1:
+                singles.setdefault(f"output '{spec.name}' of all rows, {how}", []).append((got, want))
+            else:
+                yield f"output '{spec.name}' of row {index} (length {rows[index]['length']}), {how}", got, want
+    for place, pairs in singles.items():
+        yield place, torch.cat([got for got, _ in pairs]), torch.cat([want for _, want in pairs])
 
 
 def _dims(spec: Spec, rows: int, length: int) -> list[int]:
@@ -102,8 +112,6 @@ def _compare(got: torch.Tensor, want: torch.Tensor) -> tuple[float, float]:
         return 1.0, 0.0
     a, b = got.double(), want.double()
     difference = float((a - b).abs().max())
-    if want.numel() == 1:  # one value has no direction; as if beside a one
-        a, b = torch.cat([a, torch.ones(1)]), torch.cat([b, torch.ones(1)])
     norms = float(a.norm() * b.norm())
     if norms == 0:
         return (1.0 if float(a.norm()) == float(b.norm()) else 0.0), difference
