@@ -36,7 +36,9 @@ def test_the_artefact_is_proven_and_names_its_weights(tmp_path):
     _, folder = written(tmp_path)
     (record,) = json.loads((folder / "artefacts.json").read_text(encoding="utf-8"))["artefacts"]
     assert record["route"] == "native" and record["file"] == "inference.py"
-    assert (folder / record["weights"]).stat().st_size == record["weights_bytes"]
+    weights = (folder / record["weights"]).stat()
+    assert weights.st_size == record["weights_bytes"]
+    assert weights.st_mode == (folder / "inference.py").stat().st_mode  # who serves may be another user
     assert record["worst_difference"] == 0.0
 
 
