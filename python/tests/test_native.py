@@ -58,6 +58,17 @@ def test_an_input_is_a_copy_of_its_own():
     assert value.tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
+@pytest.mark.parametrize("form, datatype", [("<3q", "INT64"), ("<3I", "UINT32")])
+def test_a_value_outside_its_range_is_the_senders_fault(form, datatype):
+    spec = Spec("ids", datatype, (-1, -1), (0, 1))
+    inside, outside = (memoryview(struct.pack(form, *values)) for values in ((0, 1, 1), (0, 1, 2)))
+    layout = wire.Layout(datatype, (1, 3), 0, len(inside))
+    tensors.prove_range(inside, layout, spec)
+    with pytest.raises(wire.RunFailed, match=r"'ids' is outside \[0, 1\]") as failed:
+        tensors.prove_range(outside, layout, spec)
+    assert failed.value.kind == wire.ErrorKind.BAD_REQUEST
+
+
 def test_an_empty_input_is_an_empty_tensor():
     assert tensors.read_input(memoryview(b""), wire.Layout("INT64", (2, 0), 0, 0)).shape == (2, 0)
 
@@ -184,7 +195,7 @@ def sum_and_count(run, views):
 
 def test_held_out_rows_that_agree_alone_and_padded_are_facts(tmp_path):
     facts = parity.prove(held_out(tmp_path), [IDS], [X], sum_and_count)
-    assert facts == {"parity_min_cosine": "1.000000", "parity_max_difference": "0"}
+    assert facts == {"parity_rows": "4", "parity_min_cosine": "1.000000", "parity_max_difference": "0"}
     assert parity.prove({}, [IDS], [X], sum_and_count) == {}
 
 

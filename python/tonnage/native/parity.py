@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gate behind a load, as workers/kit/parity.h has it: the rows of held_out.json are run, each alone and the
-shorter half as one padded batch, and the answers must have the direction of those the module gave in fp32."""
+shorter ones as one padded batch, and the answers must have the direction of those the module gave in fp32."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tonnage.native.spec import Spec
 from tonnage.native.tensors import DTYPES
 
 MIN_COSINE = "0.999"
+MOST_TOKENS = 2048  # of the padded batch
 Runner = Callable[[wire.Run, Sequence[memoryview]], Sequence[Any]]
 
 
@@ -34,7 +35,7 @@ def prove(options: dict[str, str], inputs: Sequence[Spec], outputs: Sequence[Spe
     if not worst_cosine >= wanted:
         raise wire.LoadFailed("parity", f"the least cosine is {worst_cosine:.6f} at {where}, allowed is {wanted:g}; the "
                                         f"largest difference is {worst_difference:.3g}")
-    return {"parity_min_cosine": f"{worst_cosine:.6f}", "parity_max_difference": f"{worst_difference:.3g}"}
+    return {"parity_rows": str(len(document["rows"])), "parity_min_cosine": f"{worst_cosine:.6f}", "parity_max_difference": f"{worst_difference:.3g}"}
 
 
 def _read(path: str, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> dict:
@@ -58,8 +59,9 @@ def _read(path: str, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> dict:
 def _comparisons(document: dict, specs: tuple[Sequence[Spec], Sequence[Spec]], run: Runner):
     """(where, what came, what was expected). One value per row has no direction: all rows of it are one."""
     rows, singles = document["rows"], {}
-    shorter = sorted(range(len(rows)), key=lambda i: rows[i]["length"])[:max(1, len(rows) // 2)]
-    for batch in [*([i] for i in range(len(rows))), shorter]:
+    by_length = sorted(range(len(rows)), key=lambda i: rows[i]["length"])
+    together = [i for count, i in enumerate(by_length, 1) if count * max(1, rows[i]["length"]) <= MOST_TOKENS]
+    for batch in [*([i] for i in range(len(rows))), *([together] if len(together) > 1 else [])]:
         how = "alone" if len(batch) == 1 else "in a padded batch"
         for spec, index, got, want in _answers(document, batch, specs, run):
             if want.numel() == 1:
@@ -89,6 +91,9 @@ def _answers(document: dict, batch: Sequence[int], specs: tuple[Sequence[Spec], 
     except wire.RunFailed as failed:
         raise wire.LoadFailed("parity", f"held-out rows {list(batch)} fail: {failed}") from failed
     for spec, result in zip(outputs, results):
+        if list(result.dims) != _dims(spec, len(rows), length):
+            raise wire.LoadFailed("parity", f"output '{spec.name}' has shape {list(result.dims)}, expected is "
+                                            f"{_dims(spec, len(rows), length)}")
         if spec.datatype != "FP32":
             continue
         for position, index in enumerate(batch):

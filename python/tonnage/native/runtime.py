@@ -76,6 +76,8 @@ class Runtime:
 
     def run(self, run: Run, views: Sequence[memoryview]) -> list[tensors.Output]:
         """Raises RunFailed. Afterwards peak tells what the run held."""
+        for view, layout, spec in zip(views, run.inputs, self.inputs):
+            tensors.prove_range(view, layout, spec)
         self.meter.begin(run.grant)
         try:
             return self._predict(run, views)

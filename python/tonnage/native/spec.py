@@ -17,9 +17,11 @@ class Spec:
     name: str
     datatype: str
     dims: tuple[int, ...]  # -1: free; the first is the rows
+    range: tuple[int, int] | None = None  # allowed values, both ends included
 
     def document(self) -> dict:
-        return {"name": self.name, "datatype": self.datatype, "shape": list(self.dims)}
+        told = {"name": self.name, "datatype": self.datatype, "shape": list(self.dims)}
+        return told | ({"range": list(self.range)} if self.range else {})
 
     def problem(self, datatype: str, dims: Sequence[int], rows: int) -> str:
         """How a tensor differs from this; empty where it fits."""
@@ -42,8 +44,10 @@ def parse(entries: Any, where: str) -> list[Spec]:
     specs = []
     for entry in entries:
         try:
-            spec = Spec(str(entry["name"]), entry["datatype"], tuple(int(d) for d in entry["shape"]))
-        except (KeyError, TypeError, ValueError) as error:
+            low_high = entry.get("range")
+            spec = Spec(str(entry["name"]), entry["datatype"], tuple(int(d) for d in entry["shape"]),
+                        (int(low_high[0]), int(low_high[1])) if low_high else None)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise wire.LoadFailed("bad_load_doc", f"{where}[{len(specs)}] needs name, datatype and shape: "
                                                   f"{error!r}") from error
         if spec.datatype not in wire.DATATYPES:

@@ -19,6 +19,7 @@ DTYPES = {"BOOL": torch.bool, "UINT8": torch.uint8, "UINT16": torch.uint16, "UIN
           "UINT64": torch.uint64, "INT8": torch.int8, "INT16": torch.int16, "INT32": torch.int32,
           "INT64": torch.int64, "FP16": torch.float16, "FP32": torch.float32, "FP64": torch.float64,
           "BF16": torch.bfloat16}
+ORDERED = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)  # that aminmax knows
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 warnings.filterwarnings("ignore", message="The given buffer is not writable")  # read once, then copied
@@ -34,6 +35,16 @@ def read_input(view: memoryview, layout: Layout) -> Any:
     if layout.datatype == "BYTES":
         return read_strings(view, layout.dims)
     return wrap(view, DTYPES[layout.datatype], layout.dims).clone()
+
+
+def prove_range(view: memoryview, layout: Layout, spec: Spec) -> None:
+    """An id outside its table is the sender's fault, not the handler's. Raises RunFailed."""
+    if spec.range is None or not len(view):
+        return
+    values = wrap(view, DTYPES[layout.datatype], layout.dims)
+    low, high = torch.aminmax(values if values.dtype in ORDERED else values.to(torch.int64))
+    if low < spec.range[0] or high > spec.range[1]:
+        raise RunFailed(ErrorKind.BAD_REQUEST, f"a value of input '{spec.name}' is outside {list(spec.range)}")
 
 
 def read_strings(view: memoryview, dims: Sequence[int]) -> list:
