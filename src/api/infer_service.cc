@@ -20,14 +20,6 @@ namespace {
 // Below this many bytes of text the hand-over to the pool costs more than tokenising in place.
 constexpr std::size_t kInPlaceTextBytes = 2048;
 
-Result<std::vector<text::Tokens>> encode_here(const text::TextJob& job) {
-  std::vector<text::Tokens> all;
-  all.reserve(job.texts.size());
-  for (const std::string& text : job.texts)
-    TONNAGE_TRY(text::encode_rows(*job.tokenizer, text, job.rule, all));
-  return all;
-}
-
 }  // namespace
 
 struct InferService::Call {
@@ -173,7 +165,7 @@ void InferService::tokenise(std::shared_ptr<Call> call) {
                                tokenised(call, std::move(tokens));
                              }));
   }
-  tokenised(call, encode_here(job));
+  tokenised(call, text::encode_all(job));
 }
 
 void InferService::tokenised(const std::shared_ptr<Call>& call, Result<std::vector<text::Tokens>> tokens) {

@@ -21,6 +21,21 @@ Status draining() { return {Code::kUnavailable, "draining", "the server is shutt
 
 }  // namespace
 
+Result<std::vector<Tokens>> encode_all(const TextJob& job, const std::stop_token& stop) {
+  std::vector<Tokens> rows;
+  rows.reserve(job.texts.size());
+  for (std::size_t i = 0; i < job.texts.size(); ++i) {
+    if (stop.stop_requested()) return draining();
+    if (job.cancelled && job.cancelled->load(std::memory_order_relaxed)) {
+      return Status(Code::kCancelled, "cancelled", "nobody waits for these texts");
+    }
+    if (const Status why = encode_rows(*job.tokenizer, job.texts[i], job.rule, rows); !why.is_ok()) {
+      return Status(why.code(), why.reason(), fmt::format("text {}: {}", i, why.detail()));
+    }
+  }
+  return rows;
+}
+
 struct Pool::State {
   struct Waiting {
     TextJob job;
@@ -44,26 +59,6 @@ struct Pool::State {
   std::condition_variable wake;
   std::vector<std::jthread> threads;
 
-  bool is_stopping() {
-    auto held = queue.lock();
-    return held->stopping;
-  }
-
-  Answer encode_all(const TextJob& job) {
-    std::vector<Tokens> rows;
-    rows.reserve(job.texts.size());
-    for (std::size_t i = 0; i < job.texts.size(); ++i) {
-      if (is_stopping()) return draining();
-      if (job.cancelled && job.cancelled->load(std::memory_order_relaxed)) {
-        return Status(Code::kCancelled, "cancelled", "nobody waits for these texts");
-      }
-      if (const Status why = encode_rows(*job.tokenizer, job.texts[i], job.rule, rows); !why.is_ok()) {
-        return Status(why.code(), why.reason(), fmt::format("text {}: {}", i, why.detail()));
-      }
-    }
-    return rows;
-  }
-
   // The loop may be gone while stopping, so late answers wait for the destructor.
   void deliver(std::unique_ptr<Finished> job) {
     auto held = queue.lock();
@@ -74,7 +69,7 @@ struct Pool::State {
     loop.post([job = std::move(job)] { job->done.answer(std::move(job->answer)); });
   }
 
-  void work() {
+  void work(const std::stop_token& stop) {
     for (;;) {
       Waiting next;
       {
@@ -84,7 +79,7 @@ struct Pool::State {
         next = std::move(held->jobs.front());
         held->jobs.pop_front();
       }
-      Answer answer = encode_all(next.job);
+      Answer answer = encode_all(next.job, stop);
       deliver(std::make_unique<Finished>(Finished{std::move(next.done), std::move(answer)}));
     }
   }
@@ -93,7 +88,7 @@ struct Pool::State {
 Pool::Pool(Loop& loop, unsigned threads, std::size_t max_jobs)
     : state_(std::make_unique<State>(loop, max_jobs)) {
   for (unsigned i = 0; i < std::max(1U, threads); ++i) {
-    state_->threads.emplace_back([state = state_.get()] { state->work(); });
+    state_->threads.emplace_back([state = state_.get()](const std::stop_token& stop) { state->work(stop); });
   }
 }
 
@@ -104,6 +99,7 @@ Pool::~Pool() {
     held->stopping = true;
     waiting.swap(held->jobs);
   }
+  for (std::jthread& thread : state_->threads) thread.request_stop();
   state_->wake.notify_all();
   for (State::Waiting& job : waiting) job.done.answer(draining());
   state_->threads.clear();  // joins

@@ -2,12 +2,13 @@
 // Pool: tokenises off the loop, on a few threads, with a bounded queue.
 //
 // Promises: the answer comes back on the loop; a full queue refuses at once; destroying the pool
-// answers what still waits (unavailable/draining). Short texts may be done in place by the caller.
+// answers what still waits (unavailable/draining). Short texts may be done in place: encode_all().
 // Threads: submit on the loop; owns its joined threads. Fails with: overloaded/text_queue_full.
 #pragma once
 
 #include <atomic>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -26,11 +27,14 @@ struct TextJob {
   std::shared_ptr<const std::atomic<bool>> cancelled{};
 };
 
+// The rows of each text (encode_rows), in order; the first error (with the text's number) ends the job.
+Result<std::vector<Tokens>> encode_all(const TextJob& job, const std::stop_token& stop = {});
+
 class Pool {
  public:
   Pool(Loop& loop, unsigned threads, std::size_t max_jobs);
   ~Pool();
-  // The rows of each text (encode_rows), in order; the first error (with the text's number) ends the job.
+  // What encode_all() gives, on the loop.
   void submit(TextJob job, Completion<std::vector<Tokens>> done);
 
  private:
