@@ -13,10 +13,7 @@ namespace tonnage::api {
 namespace {
 
 namespace metric = telemetry::metric;
-
-telemetry::Labels labels_of(const model::ModelSpec& spec) {
-  return {{"model", spec.name}, {"version", spec.version}};
-}
+using pipeline::labels_of;
 
 telemetry::Labels with(telemetry::Labels labels, std::string key, std::string value) {
   labels.emplace_back(std::move(key), std::move(value));

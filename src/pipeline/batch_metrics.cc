@@ -12,10 +12,6 @@ namespace {
 
 namespace metric = telemetry::metric;
 
-telemetry::Labels labels_of(const model::ModelSpec& spec) {
-  return {{"model", spec.name}, {"version", spec.version}};
-}
-
 telemetry::Labels with_class(telemetry::Labels labels, const char* name) {
   labels.emplace_back("class", name);
   return labels;
@@ -26,6 +22,10 @@ std::uint64_t whole_us(Duration d) {
 }
 
 }  // namespace
+
+telemetry::Labels labels_of(const model::ModelSpec& spec) {
+  return {{"model", spec.name}, {"version", spec.version}};
+}
 
 BatchMetrics::BatchMetrics(telemetry::Registry& registry, const model::ModelSpec& spec)
     : queue_seconds_{&registry.histogram(metric::kQueueSeconds, with_class(labels_of(spec), "short")),

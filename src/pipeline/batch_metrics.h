@@ -12,6 +12,9 @@
 
 namespace tonnage::pipeline {
 
+// What every series of a model carries.
+telemetry::Labels labels_of(const model::ModelSpec& spec);
+
 class BatchMetrics {
  public:
   BatchMetrics(telemetry::Registry& registry, const model::ModelSpec& spec);
