@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/completion.h"
@@ -29,6 +30,15 @@ TEST(Bytes, RefuseWhatIsNotAnAmount) {
   for (const char* text : {"", "MiB", "-1", "12 parsecs", "nan", "inf", "1e30GiB"}) {
     EXPECT_EQ("bad_size", parse_bytes(text).status().reason()) << text;
   }
+}
+
+TEST(Result, ATemporaryMayBeLoopedOver) {
+  const auto owner = std::make_shared<int>(7);
+  const auto two = [&] { return Result<std::vector<std::shared_ptr<int>>>({owner, owner}); };
+  long seen = 0;
+  for (const auto& held : two().value()) seen += held.use_count();
+  for (const auto& held : *two()) seen += held.use_count();
+  EXPECT_EQ(4 * 3, seen) << "both elements and the owner live while the loop runs";
 }
 
 TEST(Completion, AnswersOnceAndCountsTheSecond) {

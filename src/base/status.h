@@ -95,12 +95,13 @@ class [[nodiscard]] Result {
     TONNAGE_CHECK(is_ok(), std::get<1>(state_).to_string());
     return std::get<0>(state_);
   }
-  T&& value() && {
+  T value() && {  // by value: a reference into a temporary would dangle in a range-for
     TONNAGE_CHECK(is_ok(), std::get<1>(state_).to_string());
     return std::get<0>(std::move(state_));
   }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
+  T operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 
