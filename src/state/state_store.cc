@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -15,7 +14,6 @@ namespace tonnage::state {
 namespace {
 
 using detail::Database;
-using detail::Row;
 
 constexpr std::string_view kSchema = "1";
 // EXCLUSIVE: one server per folder; the second one finds it locked at once. It also spares WAL its
@@ -27,10 +25,6 @@ constexpr std::array kSetUp = {
     "CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     "INSERT OR IGNORE INTO about VALUES ('schema', '1')",
     "CREATE TABLE IF NOT EXISTS profiles (fingerprint TEXT PRIMARY KEY, profile TEXT NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS hints (fingerprint TEXT, key TEXT, value TEXT NOT NULL, "
-    "PRIMARY KEY (fingerprint, key)) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS incidents (id INTEGER PRIMARY KEY AUTOINCREMENT, at_ms INTEGER NOT NULL, "
-    "kind TEXT NOT NULL, model TEXT NOT NULL, detail TEXT NOT NULL)",
 };
 
 Status unusable(std::string detail) { return {Code::kUnavailable, "state_unusable", std::move(detail)}; }
@@ -49,12 +43,6 @@ Result<Database> open_in(const std::string& directory) {
   std::filesystem::create_directories(directory, error);
   if (error) return unusable(fmt::format("cannot make {}: {}", directory, error.message()));
   return open_with_tables((std::filesystem::path(directory) / "state.sqlite3").string());
-}
-
-std::int64_t number_of(std::string_view text) {
-  std::int64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
 }
 
 }  // namespace
@@ -102,34 +90,6 @@ std::optional<std::string> StateStore::load(std::string_view fingerprint) {
 
 void StateStore::save(std::string_view fingerprint, std::string_view profile) {
   opened_->write(log_, "INSERT OR REPLACE INTO profiles VALUES (?1, ?2)", {fingerprint, profile});
-}
-
-std::optional<std::string> StateStore::hint(std::string_view fingerprint, std::string_view key) {
-  return opened_->one("SELECT value FROM hints WHERE fingerprint = ?1 AND key = ?2", {fingerprint, key});
-}
-
-void StateStore::put_hint(std::string_view fingerprint, std::string_view key, std::string_view value) {
-  opened_->write(log_, "INSERT OR REPLACE INTO hints VALUES (?1, ?2, ?3)", {fingerprint, key, value});
-}
-
-void StateStore::add_incident(const Incident& incident) {
-  opened_->write(log_, "INSERT INTO incidents (at_ms, kind, model, detail) VALUES (?1, ?2, ?3, ?4)",
-                 {incident.at_ms, std::string_view(incident.kind), std::string_view(incident.model),
-                  std::string_view(incident.detail)});
-  opened_->write(log_, "DELETE FROM incidents WHERE id <= (SELECT max(id) FROM incidents) - ?1",
-                 {static_cast<std::int64_t>(kMaxIncidents)});
-}
-
-std::vector<Incident> StateStore::incidents(std::size_t newest) {
-  auto rows =
-      opened_->database.run("SELECT at_ms, kind, model, detail FROM incidents ORDER BY id DESC LIMIT ?1",
-                            {static_cast<std::int64_t>(std::min(newest, kMaxIncidents))});
-  std::vector<Incident> out;
-  if (!rows.is_ok()) return out;
-  for (Row& row : *rows) {
-    out.push_back({number_of(row.at(0)), std::move(row.at(1)), std::move(row.at(2)), std::move(row.at(3))});
-  }
-  return out;
 }
 
 bool StateStore::is_persistent() const { return opened_->is_persistent; }

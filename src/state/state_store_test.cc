@@ -54,34 +54,6 @@ TEST_F(StateStoreTest, TakesTextWithQuotesAndZeroBytesAsItIs) {
   EXPECT_EQ(text, open()->load("a'b").value_or(""));
 }
 
-TEST_F(StateStoreTest, RemembersHintsByFingerprintAndKey) {
-  open()->put_hint("abc", "ceiling_rows", "16");
-  const auto store = open();
-  EXPECT_EQ("16", store->hint("abc", "ceiling_rows").value_or(""));
-  EXPECT_FALSE(store->hint("abc", "ceiling_bytes").has_value());
-  EXPECT_FALSE(store->hint("abd", "ceiling_rows").has_value());
-}
-
-TEST_F(StateStoreTest, TellsTheNewestIncidentsFirst) {
-  const auto store = open();
-  store->add_incident({1000, "over_grant", "reviews", "needed 3 MiB"});
-  store->add_incident({2000, "worker_lost", "reviews", "signal 9"});
-  const auto incidents = store->incidents(10);
-  ASSERT_EQ(2U, incidents.size());
-  EXPECT_EQ(2000, incidents[0].at_ms);
-  EXPECT_EQ("worker_lost", incidents[0].kind);
-  EXPECT_EQ("needed 3 MiB", incidents[1].detail);
-}
-
-TEST_F(StateStoreTest, KeepsNoMoreThanTheNewestThousandIncidents) {
-  const auto store = StateStore::open("", log_);
-  for (int i = 0; i < 1100; ++i) store->add_incident({i, "over_grant", "m", ""});
-  const auto incidents = store->incidents(5000);
-  ASSERT_EQ(kMaxIncidents, incidents.size());
-  EXPECT_EQ(1099, incidents.front().at_ms);
-  EXPECT_EQ(100, incidents.back().at_ms);
-}
-
 TEST_F(StateStoreTest, LivesInMemoryWithOneWarningWhereTheFolderCannotBeMade) {
   std::ofstream(folder_ + "/file") << "not a folder";
   const auto store = StateStore::open(folder_ + "/file/below", log_);
