@@ -126,18 +126,6 @@ Status Segment::copy_out(std::uint64_t offset, MutableByteView into) const {
   return read_exactly(fd(), offset, into);
 }
 
-Status Segment::give_back_pages() {
-  if (view_.empty()) return Status::ok();
-  if (::madvise(view_.data(), view_.size(), MADV_REMOVE) != 0) return system_failure("MADV_REMOVE");
-  return Status::ok();
-}
-
-Status Segment::take_pages() {
-  if (view_.empty()) return Status::ok();
-  if (::fallocate(fd(), 0, 0, static_cast<off_t>(view_.size())) != 0) return system_failure("fallocate");
-  return Status::ok();
-}
-
 Result<UniqueFd> sealed_text(std::string_view name, std::string_view text) {
   TONNAGE_ASSIGN(UniqueFd fd, make_memfd(name));
   TONNAGE_TRY(write_exactly(fd.get(), as_bytes(text)));

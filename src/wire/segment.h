@@ -38,10 +38,6 @@ class Segment {
   ByteView view() const { return view_; }
   // Copies [offset, offset + into.size()) out. Error: bad_segment when that is outside.
   Status copy_out(std::uint64_t offset, MutableByteView into) const;
-  // Gives the pages back to the kernel (MADV_REMOVE); the content becomes zero.
-  Status give_back_pages();
-  // Takes the pages again (fallocate), under whatever limit applies.
-  Status take_pages();
 
  private:
   Segment(UniqueFd fd, MutableByteView view) : fd_(std::move(fd)), view_(view) {}

@@ -91,16 +91,6 @@ TEST(Segment, CopiesZerosOutOfAHoleThatThePeerPunched) {
   EXPECT_EQ(std::string_view("\0\0\0", 3), as_text(into));
 }
 
-TEST(Segment, GivesItsPagesBackAndTakesThemAgain) {
-  auto segment = Segment::create("test", kib(64));
-  write_text(*segment, 0, "abc");
-  ASSERT_TRUE(segment->give_back_pages().is_ok());
-  EXPECT_EQ(0U, allocated(segment->fd()));
-  ASSERT_TRUE(segment->take_pages().is_ok());
-  EXPECT_EQ(64U * 1024, allocated(segment->fd()));
-  EXPECT_EQ(std::byte{0}, segment->view()[0]);
-}
-
 TEST(Segment, LendsADescriptorThatCannotWrite) {
   auto segment = Segment::create("test", kib(4));
   auto fd = segment->read_only_fd();
