@@ -8,8 +8,6 @@
 #include <cmath>
 #include <unordered_map>
 
-#include "lane/detail/deadline_heap.h"
-
 namespace tonnage::lane {
 namespace {
 
@@ -85,7 +83,6 @@ struct Lane::State {
     link(order, &Slot::order, slot, place_behind(order, row.enqueued));
     Chain& siblings = by_request[row.request];
     link(siblings, &Slot::sibling, slot, siblings.last);
-    deadlines.add(slot, row.deadline);
     ++rows;
     work += row.work;
     window_is_current = false;
@@ -97,7 +94,6 @@ struct Lane::State {
     const auto siblings = by_request.find(row.request);
     unlink(siblings->second, &Slot::sibling, slot);
     if (siblings->second.first == kNone) by_request.erase(siblings);
-    deadlines.remove(slot);
     ++slots[slot].generation;
     free.push_back(slot);
     --rows;
@@ -111,10 +107,8 @@ struct Lane::State {
   std::vector<SlotIndex> free;
   std::array<Chain, kRanks> by_rank{};
   std::unordered_map<request::RequestId, Chain, RequestHash> by_request;
-  DeadlineHeap deadlines;
   std::size_t rows = 0;
   Duration work{0};
-  bool is_closed = false;
 
   std::vector<QueuedRow> window;
   std::vector<std::pair<SlotIndex, std::uint32_t>> window_slots;  // with the generation seen
@@ -128,8 +122,6 @@ Lane::Lane(Lane&&) noexcept = default;
 
 Status Lane::push(std::span<const QueuedRow> rows) {
   State& s = *state_;
-  if (s.is_closed)
-    return {Code::kUnavailable, "draining", "the model is shutting down and takes no new requests"};
   Duration more{0};
   for (const QueuedRow& row : rows) more += row.work;
   // The newcomer's own work does not count: it would keep out the long rows and let the short ones in.
@@ -179,7 +171,7 @@ std::vector<QueuedRow> Lane::take(std::span<const std::uint16_t> indices) {
       continue;
     }
     const auto [slot, generation] = s.window_slots[index];
-    // Left since the window was shown: taken before, expired, or its client went away.
+    // Left since the window was shown: taken before, answered at its deadline, or its client went away.
     if (s.slots[slot].generation != generation) continue;
     taken.push_back(s.extract(slot));
   }
@@ -197,27 +189,7 @@ std::size_t Lane::remove(request::RequestId request) {
   return removed;
 }
 
-std::vector<QueuedRow> Lane::expire(TimePoint now) {
-  State& s = *state_;
-  std::vector<QueuedRow> expired;
-  while (!s.deadlines.is_empty() && s.deadlines.earliest() <= now) {
-    expired.push_back(s.extract(s.deadlines.earliest_slot()));
-  }
-  return expired;
-}
-
-TimePoint Lane::next_deadline() const { return state_->deadlines.earliest(); }
 std::size_t Lane::rows() const { return state_->rows; }
 Duration Lane::work() const { return state_->work; }
-
-TimePoint Lane::oldest() const {
-  TimePoint oldest = kNever;
-  for (const Chain& chain : state_->by_rank) {
-    if (chain.first != kNone) oldest = std::min(oldest, state_->slots[chain.first].row.enqueued);
-  }
-  return oldest;
-}
-
-void Lane::close() { state_->is_closed = true; }
 
 }  // namespace tonnage::lane

@@ -6,10 +6,10 @@
 //     long rows are not the only ones refused). A refused push keeps nothing.
 //  2. Order: priority (1 highest … 255, then 0: no wish), then arrival. window() shows the oldest rows
 //     without copying the lane.
-//  3. take(), remove() and expire() free a row's place at once; remove() costs the request's rows only.
-//  4. next_deadline() is the earliest deadline of all rows, not only of the window.
+//  3. take() and remove() free a row's place at once; remove() costs the request's rows only.
+// Does not: watch deadlines. Whoever answers a request whose deadline passed removes its rows.
 // Threads: the loop. Owns: row records; requests stay in request::Table.
-// Fails with: overloaded/lane_full, unavailable/draining.
+// Fails with: overloaded/lane_full.
 #pragma once
 
 #include <cstdint>
@@ -57,14 +57,9 @@ class Lane {
   std::vector<QueuedRow> take(std::span<const std::uint16_t> indices);
   // All rows of a request that left.
   std::size_t remove(request::RequestId request);
-  // Takes out the rows whose deadline is at or before now.
-  std::vector<QueuedRow> expire(TimePoint now);
-  TimePoint next_deadline() const;
 
   std::size_t rows() const;
   Duration work() const;
-  TimePoint oldest() const;  // kNever when empty
-  void close();              // draining: push is refused
 
  private:
   struct State;

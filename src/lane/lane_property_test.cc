@@ -39,14 +39,6 @@ class Model {
   std::size_t remove(request::RequestId id) {
     return std::erase_if(rows_, [&](const QueuedRow& row) { return row.request == id; });
   }
-  std::size_t expire(TimePoint now) {
-    return std::erase_if(rows_, [&](const QueuedRow& row) { return row.deadline <= now; });
-  }
-  TimePoint next_deadline() const {
-    TimePoint earliest = kNever;
-    for (const QueuedRow& row : rows_) earliest = std::min(earliest, row.deadline);
-    return earliest;
-  }
   Duration work() const {
     Duration sum{0};
     for (const QueuedRow& row : rows_) sum += row.work;
@@ -64,7 +56,7 @@ class Pair {
 
   void step() {
     now_ += milliseconds(random_.between(0, 3));
-    switch (random_.below(6)) {
+    switch (random_.below(5)) {
       case 0:
       case 1: push(); break;
       case 2: take(); break;
@@ -72,10 +64,6 @@ class Pair {
         const request::RequestId id{.index = static_cast<std::uint32_t>(random_.below(next_ + 1)),
                                     .generation = 7};
         EXPECT_EQ(model_.remove(id), lane_.remove(id));
-        break;
-      }
-      case 4: {
-        EXPECT_EQ(model_.expire(now_), lane_.expire(now_).size());
         break;
       }
       default: give_back();
@@ -87,13 +75,11 @@ class Pair {
   void push() {
     std::vector<QueuedRow> rows(static_cast<std::size_t>(random_.between(1, 6)));
     const auto priority = static_cast<std::uint8_t>(random_.below(4));
-    const TimePoint deadline = random_.below(3) == 0 ? kNever : now_ + milliseconds(random_.between(1, 60));
     for (std::uint32_t i = 0; i < rows.size(); ++i) {
       rows[i] = {.request = {.index = next_, .generation = 7},
                  .row = i,
                  .priority = priority,
                  .enqueued = now_,
-                 .deadline = deadline,
                  .work = milliseconds(random_.between(1, 20))};
     }
     ++next_;
@@ -116,7 +102,6 @@ class Pair {
   void compare() {
     ASSERT_EQ(model_.rows().size(), lane_.rows());
     ASSERT_EQ(model_.work(), lane_.work());
-    ASSERT_EQ(model_.next_deadline(), lane_.next_deadline());
     const std::size_t limit = random_.below(80);
     const auto window = lane_.window(limit);
     ASSERT_EQ(std::min(limit, model_.rows().size()), window.size());

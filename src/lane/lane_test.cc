@@ -91,7 +91,6 @@ TEST(Lane, GivesARowBackItsOldPlace) {
   QueuedRow late = row_of(4);
   late.enqueued = kStart + milliseconds(9);
   ASSERT_TRUE(lane.push(std::array{late}).is_ok());
-  lane.close();
   lane.put_back(taken);
   EXPECT_EQ((Ids{1, 2, 3, 4}), requests_in(lane.window(10)));
 }
@@ -125,40 +124,6 @@ TEST(Lane, RemovesAllRowsOfARequestThatLeft) {
   EXPECT_EQ(0U, lane.remove({.index = 2, .generation = 2})) << "another generation is another request";
   EXPECT_EQ((Ids{2, 2, 2}), requests_in(lane.window(10)));
   EXPECT_EQ(milliseconds(30), lane.work());
-}
-
-TEST(Lane, ExpiresRowsBehindTheWindowToo) {
-  Lane lane({});
-  ASSERT_TRUE(lane.push(rows_of(1, 300)).is_ok());
-  QueuedRow hasty = row_of(2);
-  hasty.deadline = kStart + seconds(1);
-  ASSERT_TRUE(lane.push(std::array{hasty}).is_ok());
-  lane.window(256);
-  EXPECT_EQ(kStart + seconds(1), lane.next_deadline());
-  EXPECT_TRUE(lane.expire(kStart + milliseconds(999)).empty());
-  EXPECT_EQ((Ids{2}), requests_in(lane.expire(kStart + seconds(1))));
-  EXPECT_EQ(kNever, lane.next_deadline());
-  EXPECT_EQ(300U, lane.rows());
-}
-
-TEST(Lane, RefusesWhenDrainingButKeepsWhatItHas) {
-  Lane lane({});
-  ASSERT_TRUE(lane.push(rows_of(1, 1)).is_ok());
-  lane.close();
-  const Status refused = lane.push(rows_of(2, 1));
-  EXPECT_EQ(Code::kUnavailable, refused.code());
-  EXPECT_EQ("draining", refused.reason());
-  EXPECT_EQ(1U, lane.window(4).size());
-}
-
-TEST(Lane, KnowsItsOldestRowAcrossPriorities) {
-  Lane lane({});
-  EXPECT_EQ(kNever, lane.oldest());
-  QueuedRow urgent = row_of(1);
-  urgent.priority = 1;
-  urgent.enqueued = kStart + seconds(2);
-  ASSERT_TRUE(lane.push(std::array{urgent, row_of(2)}).is_ok());
-  EXPECT_EQ(kStart, lane.oldest());
 }
 
 TEST(Lane, CountsAnIndexOutsideTheWindowAsABug) {

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -75,7 +77,7 @@ class Simulation {
     while (arrived_ < scenario_.rows || lane_.rows() > 0) {
       if (lane_.rows() == 0) now_ = std::max(now_, next_.at);
       admit();
-      outcome_.dropped += lane_.expire(now_).size();
+      expire();
       step();
     }
     outcome_.seconds = to_seconds(now_ - kStart);
@@ -94,6 +96,14 @@ class Simulation {
       ++outcome_.offered_by_class.at(class_of(row.length));
       ahead_[row.request.index] = lane_.rows();
       if (!lane_.push(std::span(&row, 1)).is_ok()) ++outcome_.refused;
+      if (!never) deadlines_.emplace_back(row.deadline, row.request);
+    }
+  }
+
+  // What the pipeline's table of open requests does. Arrivals in order have their deadlines in order.
+  void expire() {
+    for (; !deadlines_.empty() && deadlines_.front().first <= now_; deadlines_.pop_front()) {
+      outcome_.dropped += lane_.remove(deadlines_.front().second);
     }
   }
 
@@ -139,6 +149,7 @@ class Simulation {
   planner::PlanLimits limits_;
   planner::PlanScratch scratch_;
   std::vector<planner::PlannerRow> view_;
+  std::deque<std::pair<TimePoint, request::RequestId>> deadlines_;
   std::unordered_map<std::uint64_t, double> error_of_;
   std::unordered_map<std::uint32_t, std::size_t> ahead_;  // rows in the lane when this one came
   std::uint32_t arrived_ = 0;
