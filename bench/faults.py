@@ -18,34 +18,19 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import harness
+from stub_models import IDS_MODEL, ONE_WORKER, stub_model
 from tonnage.serving import Server
 
-TENSORS = """
-[[input]]
-name = "ids"
-datatype = "INT64"
-dims = [-1, -1]
-range = [0, 30521]
-[[output]]
-name = "sum"
-datatype = "FP32"
-dims = [-1, 1]
-[workers]
-count = 1
-threads = 1
-"""
-STEADY = f'route = "stub"\nmax_length = 128\n{TENSORS}[stub]\nmodel = "quadratic"\nsleep_ms = 2\n'
 # Tells the truth while it is profiled, then needs four times what it said.
-LIAR = f'route = "stub"\nmax_length = 64\n{TENSORS}[stub]\nmodel = "quadratic"\nlie_factor = 4\nlie_after = 100\n'
+LIAR = {"lie_factor": 4, "lie_after": 100}
 LIAR_REQUESTS = 200
 TIMEOUT_MS = 200
 WAITING = 8
 
 
-def repository(folder, name, text):
-    (Path(folder, name, "1")).mkdir(parents=True)
-    Path(folder, name, "model.toml").write_text(text)
-    return Path(folder)
+def repository(folder, name, max_length, **options):
+    stub_model(folder, name, "quadratic", IDS_MODEL.format(max_length=max_length) + ONE_WORKER, **options)
+    return folder
 
 
 class Client:
@@ -76,8 +61,8 @@ def worker_pid(server):
 class Faults:
     def __init__(self, binaries, folder):
         self.binaries, self.folder = binaries, Path(folder)
-        self.steady = repository(self.folder / "steady", "steady", STEADY)
-        self.liar = repository(self.folder / "liar", "liar", LIAR)
+        self.steady = repository(self.folder / "steady", "steady", 128, sleep_ms=2)
+        self.liar = repository(self.folder / "liar", "liar", 64, **LIAR)
 
     def server(self, models, **kinds):
         return Server(self.binaries / "tonnage", models, "--memory", "512MiB", **kinds)

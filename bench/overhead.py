@@ -10,34 +10,13 @@ import tempfile
 from pathlib import Path
 
 import harness
+from stub_models import ECHO_MODEL, ONE_WORKER, stub_model
 from tonnage.serving import Server
 
-ECHO = """route = "stub"
-max_length = 4096
-[[input]]
-name = "x"
-datatype = "FP32"
-dims = [-1, -1]
-[[output]]
-name = "y"
-datatype = "FP32"
-dims = [-1, -1]
-[stub]
-model = "echo"
-[workers]
-count = 1
-threads = 1
-"""
+ECHO = "max_length = 4096\n" + ECHO_MODEL.format(width=-1) + ONE_WORKER
 RELAY_REQUESTS = 20000
 CLIENT_SECONDS = 2.0
 LATENCY_BODY = 343
-
-
-def echo_models(folder):
-    version = Path(folder, "echo", "1")
-    version.mkdir(parents=True)
-    Path(folder, "echo", "model.toml").write_text(ECHO)
-    return folder
 
 
 def layouts():
@@ -89,8 +68,8 @@ class Overhead:
 def main(options):
     binaries = options.build.resolve() / "bin"
     with tempfile.TemporaryDirectory(prefix="tonnage-bench-") as folder:
-        models = echo_models(folder)
-        with Server(binaries / "tonnage", models, "--memory", "1GiB") as server:
+        stub_model(folder, "echo", "echo", ECHO)
+        with Server(binaries / "tonnage", folder, "--memory", "1GiB") as server:
             bench = Overhead(server, binaries)
             rounds = harness.run_rounds(bench.cases(), options.rounds, noisy=options.noisy)
     over = {

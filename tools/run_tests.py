@@ -133,7 +133,7 @@ def main():
     parser.add_argument("--programs", nargs="*", help="run these test programs instead of ctest")
     options = parser.parse_args()
     build = options.build.resolve()
-    env = dict(os.environ, TONNAGE_BIN=str(build / "bin"), TONNAGE_SOURCE=str(ROOT), TONNAGE_MODELS=str(ROOT / "build/models"),
+    env = dict(os.environ, TONNAGE_BIN=str(build / "bin"), TONNAGE_MODELS=str(ROOT / "build/models"),
                PYTHONPATH=str(ROOT / "python"), UBSAN_OPTIONS="print_stacktrace=1")
 
     total = Tally()

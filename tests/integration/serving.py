@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the integration tests share: model folders of the stub worker, a running server, raw HTTP.
+"""What the integration tests share: a running server, raw HTTP; model folders come from tools/stub_models.py.
 
 Everything waits through await_until(), the one place with a clock and the one watchdog.
 """
@@ -12,56 +12,19 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
+sys.path.append(str(SOURCE / "tools"))
+
+from stub_models import ECHO_MODEL, IDS_MODEL, batching, stub_model  # noqa: E402, F401
+
 BIN = Path(os.environ.get("TONNAGE_BIN", SOURCE / "build" / "dev" / "bin"))
 WATCHDOG_S = 60.0
-
-IDS_MODEL = """
-max_length = {max_length}
-[[input]]
-name = "ids"
-datatype = "INT64"
-dims = [-1, -1]
-range = [0, 30521]
-[[output]]
-name = "sum"
-datatype = "FP32"
-dims = [-1, 1]
-"""
-
-ECHO_MODEL = """
-[[input]]
-name = "x"
-datatype = "FP32"
-dims = [-1, {width}]
-[[output]]
-name = "y"
-datatype = "FP32"
-dims = [-1, {width}]
-"""
-
-MASKED_MEAN_MODEL = """
-max_length = 1024
-[[input]]
-name = "values"
-datatype = "FP32"
-dims = [-1, -1]
-[[input]]
-name = "mask"
-datatype = "INT64"
-dims = [-1, -1]
-source = "mask"
-[[output]]
-name = "mean"
-datatype = "FP32"
-dims = [-1, 1]
-"""
-
 
 def await_until(predicate, what):
     """Polls `predicate` until it gives something true; fails after the watchdog."""
@@ -72,21 +35,6 @@ def await_until(predicate, what):
             return value
         select.select([], [], [], 0.005)
     raise AssertionError(f"waited {WATCHDOG_S:.0f} s for {what}")
-
-
-def batching(keys):
-    """The [batching] table, to be added to a model's text."""
-    return "\n[batching]\n" + keys + "\n"
-
-
-def stub_model(root, name, model, toml, **options):
-    """Writes the folder of one stub model; `options` go to its [stub] table."""
-    folder = Path(root) / name
-    (folder / "1").mkdir(parents=True, exist_ok=True)
-    stub = {"model": model, **options}
-    lines = [f'{key} = {json.dumps(value)}' for key, value in stub.items()]
-    (folder / "model.toml").write_text('route = "stub"\n' + toml + "\n[stub]\n" + "\n".join(lines) + "\n")
-    return folder
 
 
 class Server:
