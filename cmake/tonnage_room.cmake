@@ -52,6 +52,5 @@ function(tonnage_register_tests target)
   endif()
   gtest_discover_tests(${target} DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT}
-    ENVIRONMENT "TONNAGE_BIN=${CMAKE_BINARY_DIR}/bin"  # a list of two would not survive gtest_discover_tests
-    ENVIRONMENT_MODIFICATION "TONNAGE_SOURCE=set:${CMAKE_SOURCE_DIR}")
+    ENVIRONMENT "TONNAGE_BIN=${CMAKE_BINARY_DIR}/bin")
 endfunction()

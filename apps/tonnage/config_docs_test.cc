@@ -3,27 +3,16 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <set>
-#include <sstream>
 
-#include "config/environment.h"
 #include "settings.h"
+#include "testkit/paths.h"
 
 namespace tonnage::app {
 namespace {
 
-std::string config_page() {
-  const auto source = config::Environment::of_process().get("TONNAGE_SOURCE");
-  EXPECT_TRUE(source.has_value()) << "run by ctest, which says where the sources are";
-  std::ifstream in(source.value_or(".") + "/docs/config.md");
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 TEST(ConfigDocs, NameEveryFlagWithItsDefault) {
-  const std::string page = config_page();
+  const std::string page = testkit::source_text("docs/config.md");
   ServeOptions options;
   for (const Setting& setting : serve_settings(options)) {
     const std::string shown = setting.show();
@@ -34,7 +23,7 @@ TEST(ConfigDocs, NameEveryFlagWithItsDefault) {
 }
 
 TEST(ConfigDocs, NameNoFlagThatDoesNotExist) {
-  const std::string page = config_page();
+  const std::string page = testkit::source_text("docs/config.md");
   ServeOptions options;
   std::set<std::string> flags;
   for (const Setting& setting : serve_settings(options)) flags.insert(setting.flag);

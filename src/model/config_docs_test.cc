@@ -2,23 +2,13 @@
 // docs/config.md against the keys that model.toml really has: an unknown key's error lists them all.
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <sstream>
 
-#include "config/environment.h"
 #include "model/model_toml.h"
+#include "testkit/paths.h"
 
 namespace tonnage::model {
 namespace {
-
-std::string config_page() {
-  const auto source = config::Environment::of_process().get("TONNAGE_SOURCE");
-  EXPECT_TRUE(source.has_value()) << "run by ctest, which says where the sources are";
-  std::ifstream in(source.value_or(".") + "/docs/config.md");
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 // "…; allowed: route, stub, …" → the words.
 std::vector<std::string> allowed_keys(const std::string& text) {
@@ -35,7 +25,7 @@ std::vector<std::string> allowed_keys(const std::string& text) {
 }
 
 TEST(ConfigDocs, NameEveryKeyOfModelToml) {
-  const std::string page = config_page();
+  const std::string page = testkit::source_text("docs/config.md");
   const std::string unknown = "zzzzzzzzzzzz = 1\n";
   const std::string tensor = "name = \"x\"\ndatatype = \"FP32\"\ndims = [-1]\n";
   std::size_t found = 0;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/spans.h"
+#include "testkit/paths.h"
 #include "testkit/sha256.h"
 #include "text/golden/by_hand.h"
 #include "text/tokenizer.h"
@@ -25,9 +26,8 @@ std::string variable(const char* name, std::string otherwise) {
   return value == nullptr || *value == '\0' ? std::move(otherwise) : value;
 }
 
-fs::path source() { return variable("TONNAGE_SOURCE", "."); }
 // The folder that `./dev setup --models` makes; TONNAGE_TEXTS names its texts.
-fs::path texts() { return variable("TONNAGE_TEXTS", (source() / "build/models/texts").string()); }
+fs::path texts() { return variable("TONNAGE_TEXTS", testkit::source_file("build/models/texts")); }
 
 std::string content_of(const fs::path& path) {
   std::ifstream stream(path, std::ios::binary);
@@ -47,7 +47,7 @@ std::vector<std::string> pieces_of(const std::string& content, char end) {
 }
 
 std::vector<std::string> golden(const std::string& name) {
-  return pieces_of(content_of(source() / "src/text/golden" / (name + ".sha256")), '\n');
+  return pieces_of(content_of(testkit::source_file("src/text/golden/" + name + ".sha256")), '\n');
 }
 
 // The first eight digits over the ids as little-endian int32.

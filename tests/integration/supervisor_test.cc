@@ -8,13 +8,13 @@
 
 #include <array>
 #include <csignal>
-#include <cstdlib>
 #include <map>
 #include <optional>
 #include <string>
 
 #include "supervisor/child_process.h"
 #include "supervisor/worker.h"
+#include "testkit/paths.h"
 #include "testkit/poll_loop.h"
 
 namespace tonnage::supervisor {
@@ -22,10 +22,7 @@ namespace {
 
 using StubTable = std::map<std::string, std::string>;
 
-std::string stub_program() {
-  const char* const folder = std::getenv("TONNAGE_BIN");
-  return std::string(folder != nullptr ? folder : "build/dev/bin") + "/tonnage-worker-stub";
-}
+std::string stub_program() { return testkit::built_program("tonnage-worker-stub"); }
 
 wire::TensorLayout int64_rows(std::int64_t rows, std::int64_t columns) {
   const std::array<std::int64_t, 2> dims{rows, columns};

@@ -7,28 +7,16 @@
 #include <spawn.h>
 
 #include <array>
-#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/bug.h"
 #include "testkit/await.h"
+#include "testkit/paths.h"
 #include "wire/channel.h"
 
 namespace tonnage::testkit {
-
-// A program of this build, and a file of the source tree; ctest sets both variables.
-inline std::string built_program(const std::string& name) {
-  const char* const folder = std::getenv("TONNAGE_BIN");
-  TONNAGE_CHECK(folder != nullptr, "set TONNAGE_BIN to the bin folder of the build, or run ctest");
-  return std::string(folder) + "/" + name;
-}
-inline std::string source_file(const std::string& name) {
-  const char* const folder = std::getenv("TONNAGE_SOURCE");
-  TONNAGE_CHECK(folder != nullptr, "set TONNAGE_SOURCE to the source folder, or run ctest");
-  return std::string(folder) + "/" + name;
-}
 
 class WorkerProcess {
  public:
