@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "batch/gather.h"
-#include "memory/grant_queue.h"
 #include "pipeline/pipeline.h"
 
 namespace tonnage::pipeline {
@@ -12,6 +11,16 @@ namespace {
 
 constexpr Duration kRetryMemoryAfter = milliseconds(20);
 constexpr Duration kProbeRefusingAfter = seconds(30);
+
+std::uint32_t longest_of(const Group& group) {
+  return std::ranges::max(group.rows, {}, &lane::QueuedRow::length).length;
+}
+
+cost::Shape shape_of(const ServedModel& model, const Group& group) {
+  cost::Shape shape{0, model.spec->padded(longest_of(group))};
+  for (const lane::QueuedRow& row : group.rows) shape.rows += row.units;
+  return shape;
+}
 
 // The oldest row of the window that does not fit now.
 cost::Shape first_that_waits(const ServedModel& model, LaneSlot& slot) {
@@ -45,7 +54,7 @@ void Pipeline::drive() {
     candidates_.clear();
     contenders_.clear();
     for (auto& [name, model] : models_) collect(*model, now);
-    if (someone_waits_for_memory_) protect_waiting_lanes(now);
+    if (someone_waits_for_memory_) protect_waiting(now);
     const std::optional<std::size_t> chosen = arbiter_.choose(contenders_, free_tokens());
     if (!chosen) break;
     if (!dispatch(candidates_[*chosen])) {
@@ -77,7 +86,11 @@ void Pipeline::collect(ServedModel& model, TimePoint now) {
   }
   if (model.phase != ModelPhase::kReady || model.is_skipped || model.idle_worker() == nullptr) return;
   const std::size_t before = candidates_.size();
-  if (!model.retries.empty()) collect_retry(model, now);
+  if (model.retries.empty()) {
+    model.retry_waits_since = kNever;
+  } else {
+    collect_retry(model, now);
+  }
   if (candidates_.size() > before) return;  // retries first: their rows waited longest
   collect_lanes(model, now);
 }
@@ -113,24 +126,24 @@ bool Pipeline::plan_lanes(ServedModel& model, TimePoint now) {
 
 void Pipeline::collect_retry(ServedModel& model, TimePoint now) {
   Group& group = model.retries.front();
+  const cost::Shape shape = shape_of(model, group);
   planner::Plan plan;
   plan.kind = planner::Plan::Kind::kRun;
-  std::uint32_t longest = 0;
-  for (const lane::QueuedRow& row : group.rows) {
-    plan.units += row.units;
-    longest = std::max(longest, row.length);
-  }
-  plan.length = model.spec->padded(longest);
-  plan.grant = model.cost->grant({plan.units, plan.length});
-  plan.time = model.cost->predict_time({plan.units, plan.length});
+  plan.units = shape.rows;
+  plan.length = shape.length;
+  plan.grant = model.cost->grant(shape);
+  plan.time = model.cost->predict_time(shape);
   plan.must_start_by = now;
   if (plan.grant <= model.largest_grant()) {
-    return offer({&model, nullptr, plan, nullptr, model.lane_for(longest).number});
+    model.retry_waits_since = kNever;
+    return offer({&model, nullptr, plan, nullptr, model.lane_for(longest_of(group)).number});
   }
   if (plan.grant <= largest_possible_grant(model)) {
     someone_waits_for_memory_ = true;
+    model.retry_waits_since = std::min(model.retry_waits_since, now);
     return;
   }
+  model.retry_waits_since = kNever;
   // It cannot be run as it is whatever is given back.
   Group too_large = std::move(group);
   model.retries.pop_front();
@@ -179,21 +192,30 @@ void Pipeline::offer(Candidate candidate) {
   contenders_.push_back(contender);
 }
 
-// A lane whose smallest batch does not fit may be passed while it is young; when it is old, nothing
-// that would make a lease grow begins before it (memory/grant_queue.h).
-void Pipeline::protect_waiting_lanes(TimePoint now) {
-  std::vector<memory::WaitingGrant> waiting;
-  for (auto& [name, model] : models_) {
-    for (LaneSlot& slot : model->lanes) {
-      WorkerSlot* worker = model->idle_worker();
-      if (slot.waits_since == kNever || slot.lane.rows() == 0 || worker == nullptr) continue;
-      const cost::Shape shape = first_that_waits(*model, slot);
-      waiting.push_back({0, worker->worker->growth_for(model->cost->grant(shape)), slot.waits_since,
-                         model->cost->predict_time(shape)});
-    }
+// What the model waits for memory with: a retry, rows of its lanes.
+void Pipeline::collect_waiting(ServedModel& model, std::vector<memory::WaitingGrant>& waiting) {
+  const WorkerSlot* worker = model.idle_worker();
+  if (worker == nullptr) return;
+  const auto add = [&](const cost::Shape& shape, TimePoint since) {
+    waiting.push_back(
+        {0, worker->worker->growth_for(model.cost->grant(shape)), since, model.cost->predict_time(shape)});
+  };
+  if (model.retry_waits_since != kNever && !model.retries.empty()) {
+    add(shape_of(model, model.retries.front()), model.retry_waits_since);
   }
+  for (LaneSlot& slot : model.lanes) {
+    if (slot.waits_since == kNever || slot.lane.rows() == 0) continue;
+    add(first_that_waits(model, slot), slot.waits_since);
+  }
+}
+
+// What does not fit may be passed while it is young; when it is old, nothing that would make a lease
+// grow begins before it (memory/grant_queue.h).
+void Pipeline::protect_waiting(TimePoint now) {
+  std::vector<memory::WaitingGrant> waiting;
+  for (auto& [name, model] : models_) collect_waiting(*model, waiting);
   std::ranges::sort(waiting, {}, &memory::WaitingGrant::waiting_since);
-  const std::size_t lanes = waiting.size();
+  const std::size_t those = waiting.size();
   for (const Candidate& candidate : candidates_) {
     const Bytes growth = candidate.worker->worker->growth_for(candidate.plan.grant);
     waiting.push_back({0, growth, now, candidate.plan.time});
@@ -204,9 +226,9 @@ void Pipeline::protect_waiting_lanes(TimePoint now) {
   std::vector<Candidate> candidates;
   std::vector<planner::Contender> contenders;
   for (const std::uint64_t ticket : decision.begin) {
-    if (ticket < lanes) continue;  // it fits again: the next plan finds it
-    candidates.push_back(candidates_[ticket - lanes]);
-    contenders.push_back(contenders_[ticket - lanes]);
+    if (ticket < those) continue;  // it fits again: the next plan finds it
+    candidates.push_back(candidates_[ticket - those]);
+    contenders.push_back(contenders_[ticket - those]);
   }
   candidates_ = std::move(candidates);
   contenders_ = std::move(contenders);
@@ -220,12 +242,6 @@ bool Pipeline::dispatch(const Candidate& candidate) {
     model.retries.pop_front();
   } else {
     group.rows = candidate.lane->lane.take(candidate.plan.batch);
-    if (model.metrics) {
-      const TimePoint now = host_.loop.now();
-      for (const lane::QueuedRow& row : group.rows) {
-        model.metrics->left_lane(candidate.lane->is_long, now - row.enqueued);
-      }
-    }
   }
   return group.rows.empty() || run_group(candidate, std::move(group));
 }
@@ -264,14 +280,24 @@ bool Pipeline::run_group(const Candidate& candidate, Group group) {
   const Status started = slot.worker->run(
       std::move(command),
       [this, &model, &slot](supervisor::RunOutcome outcome) { finished(model, slot, std::move(outcome)); });
-  if (started.is_ok()) {
-    arbiter_.charge(candidate.number, plan.time);
-    return true;
+  if (!started.is_ok()) {
+    // The ledger said yes a moment ago; whoever took the room since will give it back.
+    Group refused = std::move(slot.in_flight->group);
+    slot.in_flight.reset();
+    if (candidate.lane != nullptr) {
+      candidate.lane->lane.put_back(refused.rows);
+    } else {
+      model.retries.push_front(std::move(refused));
+    }
+    return false;
   }
-  // The ledger said yes a moment ago; whoever took the room since will give it back.
-  model.retries.push_front(std::move(slot.in_flight->group));
-  slot.in_flight.reset();
-  return false;
+  arbiter_.charge(candidate.number, plan.time);
+  if (candidate.lane != nullptr && model.metrics) {
+    for (const lane::QueuedRow& row : slot.in_flight->group.rows) {
+      model.metrics->left_lane(candidate.lane->is_long, slot.in_flight->started - row.enqueued);
+    }
+  }
+  return true;
 }
 
 }  // namespace tonnage::pipeline

@@ -114,16 +114,14 @@ void Pipeline::failed(ServedModel& model, WorkerSlot& slot, InFlight batch,
   // Rare, and dear to learn twice: the next start knows it.
   if (moved || learned) save_profile(model);
   if (moved && model.ladder.is_refusing()) model.refusing_since = host_.loop.now();
-  std::erase_if(batch.group.rows,
-                [this](const lane::QueuedRow& row) { return open_.find(row.request) == nullptr; });
-  if (batch.group.rows.empty()) return;
   Recovery recovery = recover(std::move(batch.group), failure.failure, model.spec->idempotent);
   if (recovery.forgive_death) slot.worker->forgive_last_death();
   carry_out(model, std::move(recovery), failure.detail);
 }
 
 void Pipeline::carry_out(ServedModel& model, Recovery recovery, const std::string& detail) {
-  // A client may have left while its rows ran.
+  // A client may have left while its rows ran. Not before the decision: the row that is left of a batch of
+  // two need not be the guilty one.
   for (Group& group : recovery.retry) {
     std::erase_if(group.rows,
                   [this](const lane::QueuedRow& row) { return open_.find(row.request) == nullptr; });

@@ -23,6 +23,7 @@
 #include "base/status.h"
 #include "cost/profile_store.h"
 #include "memory/budget.h"
+#include "memory/grant_queue.h"
 #include "model/spec.h"
 #include "pipeline/open_requests.h"
 #include "pipeline/served_model.h"
@@ -90,7 +91,8 @@ class Pipeline {
   void offer_lane(ServedModel& model, LaneSlot& slot, TimePoint now);
   void look_after_waiting(ServedModel& model, LaneSlot& slot, TimePoint now);
   void offer(Candidate candidate);
-  void protect_waiting_lanes(TimePoint now);
+  static void collect_waiting(ServedModel& model, std::vector<memory::WaitingGrant>& waiting);
+  void protect_waiting(TimePoint now);
   // False: memory was refused after all; try again later.
   bool dispatch(const Candidate& candidate);
   bool run_group(const Candidate& candidate, Group group);

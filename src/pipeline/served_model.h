@@ -71,8 +71,9 @@ struct ServedModel {
   TimePoint refusing_since = kNever;  // the ladder stands on its last step
   bool is_skipped = false;            // this turn: the ledger refused its batch after all
   std::vector<WorkerSlot> workers;
-  std::deque<LaneSlot> lanes;  // short, and long where the model has a long class
-  std::deque<Group> retries;   // before anything that waits in a lane
+  std::deque<LaneSlot> lanes;            // short, and long where the model has a long class
+  std::deque<Group> retries;             // before anything that waits in a lane
+  TimePoint retry_waits_since = kNever;  // the first of them does not fit into the memory there is
   Ladder ladder;
   PoisonMemory poison;
   RunningStats stats;

@@ -57,10 +57,10 @@ struct Ask {
 };
 
 struct PipelineRig {
-  explicit PipelineRig(Bytes memory = mib(400)) : budget("host", memory) {
+  explicit PipelineRig(Bytes memory = mib(400), std::uint32_t compute_tokens = 2) : budget("host", memory) {
     processes.model.outputs = row_sums;
     pipeline::PipelineOptions options;
-    options.compute_tokens = 2;
+    options.compute_tokens = compute_tokens;
     options.launch = [](const model::ModelSpec&) { return supervisor::LaunchCommand{}; };
     pipe = std::make_unique<pipeline::Pipeline>(
         std::move(options), pipeline::Pipeline::Host{loop, processes, budget, *log, &profiles});
