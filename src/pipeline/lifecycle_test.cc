@@ -29,9 +29,9 @@ TEST(Lifecycle, ModelsWhoseSlotsCannotBeSizedAreRefusedByName) {
 }
 
 TEST(Lifecycle, AStartThatWaitsForMemoryIsToldAndSaysHowMuchIsMissing) {
-  PipelineRig rig(kib(64));
-  int told = 0;
+  int told = 0;  // these two go after the rig, which tells up to its end
   Status trouble;
+  PipelineRig rig(kib(64));
   rig.pipe->on_model_change([&] {
     ++told;
     trouble = rig.model().trouble;
@@ -49,10 +49,10 @@ TEST(Lifecycle, AStartThatWaitsForMemoryIsToldAndSaysHowMuchIsMissing) {
 }
 
 TEST(Lifecycle, AStartThatWaitsIsToldEachTimeItIsTried) {
+  int told = 0;
   PipelineRig rig(kib(64));
   ASSERT_TRUE(rig.pipe->add_model(sum_spec()).is_ok());
   rig.loop.advance(milliseconds(1));
-  int told = 0;
   rig.pipe->on_model_change([&] { ++told; });
   rig.loop.advance(seconds(5));
   EXPECT_GE(told, 3) << "its state stays the same; whoever can make room hears of it all the same";

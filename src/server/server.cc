@@ -20,6 +20,7 @@
 #include "model/model_toml.h"
 #include "pipeline/pipeline.h"
 #include "server/asio_loop.h"
+#include "server/front_use.h"
 #include "server/launch.h"
 #include "server/port_file.h"
 #include "state/state_store.h"
@@ -33,7 +34,6 @@ namespace {
 constexpr std::size_t kTextJobs = 256;
 constexpr Duration kFrontReadingEvery = seconds(1);
 constexpr Duration kDrainPoll = milliseconds(20);
-constexpr Bytes kKeptPages = mib(16);
 
 struct Found {
   Bytes budget;
@@ -186,12 +186,10 @@ class Running {
       for (const memory::Account* account : budget_.root().children()) {
         if (account->name() == "ingress" || account->name() == "envelopes") transient += account->used();
       }
-      const Bytes base = saturating_sub(reading->anonymous, transient);
-      // After a burst the allocator keeps pages that nobody uses; at rest they go back.
-      if (pipeline_.open_requests() == 0 && base > lowest_base_ + kKeptPages) ::malloc_trim(0);
-      lowest_base_ = std::min(lowest_base_, base);
+      const FrontUse use = front_use_.read(reading->anonymous, transient, pipeline_.open_requests() == 0);
+      if (use.trim) ::malloc_trim(0);
       front_base_.release();
-      front_base_ = budget_.root().child("front").record(base);
+      front_base_ = budget_.root().child("front").record(use.base);
     }
     next_reading_ = loop_.call_after(kFrontReadingEvery, [this] { read_front(); });
   }
@@ -233,7 +231,7 @@ class Running {
   supervisor::ChildProcessFactory processes_;
   std::unique_ptr<state::StateStore> profiles_;
   memory::Charge front_base_;
-  Bytes lowest_base_ = Bytes::max();
+  FrontUseTracker front_use_;
   pipeline::Pipeline pipeline_;
   api::InferService service_;
   text::Pool pool_;  // after the service: what it still answers goes there

@@ -3,65 +3,20 @@
 
 #include <gtest/gtest.h>
 
-#include <condition_variable>
-#include <deque>
 #include <optional>
-#include <semaphore>
 
-#include "base/guarded.h"
+#include "testkit/post_loop.h"
+#include "testkit/scripted_tokenizer.h"
 
 namespace tonnage::text {
 namespace {
 
 using Rows = std::vector<Tokens>;
-
-// A loop of posts only, which a test runs one at a time and waits for.
-class PostLoop final : public Loop {
- public:
-  TimePoint now() const override { return {}; }
-  void post(UniqueFunction<void()> fn) override {
-    auto held = posts_.lock();
-    held->push_back(std::move(fn));
-    arrived_.notify_one();
-  }
-  Timer call_at(TimePoint, UniqueFunction<void()>) override { return nullptr; }
-  Watch watch_readable(int, UniqueFunction<void()>) override { return nullptr; }
-
-  void run_one() {
-    UniqueFunction<void()> next;
-    {
-      auto held = posts_.lock();
-      arrived_.wait(held.native(), [&held] { return !held->empty(); });
-      next = std::move(held->front());
-      held->pop_front();
-    }
-    next();
-  }
-
- private:
-  Guarded<std::deque<UniqueFunction<void()>>> posts_;
-  std::condition_variable arrived_;
-};
-
-// One id per byte; "bad" is refused; "wait" tells that it is being read and waits to be let go.
-class FakeTokenizer final : public Tokenizer {
- public:
-  Result<Tokens> encode(std::string_view text, std::uint32_t, model::TooLong) const override {
-    if (text == "bad") return invalid("bad_text", "no good");
-    if (text == "wait") {
-      entered.release();
-      go.acquire();
-    }
-    return Tokens{std::vector<std::int64_t>(text.size(), 1), false};
-  }
-  std::size_t vocabulary_size() const override { return 2; }
-
-  mutable std::counting_semaphore<> entered{0};
-  mutable std::counting_semaphore<> go{0};
-};
+using testkit::PostLoop;
+using testkit::ScriptedTokenizer;
 
 struct Fixture {
-  std::shared_ptr<FakeTokenizer> tokenizer = std::make_shared<FakeTokenizer>();
+  std::shared_ptr<ScriptedTokenizer> tokenizer = std::make_shared<ScriptedTokenizer>();
   PostLoop loop;
 
   TextJob job(std::vector<std::string> texts) const { return {tokenizer, std::move(texts), {512}}; }
@@ -117,6 +72,29 @@ TEST(TextPool, RefusesAtOnceWhenFullAndTakesJobsAgainLater) {
   pool.submit(f.job({"z"}), Fixture::into(later));
   f.loop.run_one();
   EXPECT_TRUE(later->is_ok());
+}
+
+TEST(TextPool, AJobThatNobodyWaitsForEndsBeforeItsNextText) {
+  Fixture f;
+  Pool pool(f.loop, 1, 8);
+  std::optional<Result<Rows>> answer;
+  const auto left = std::make_shared<std::atomic<bool>>(false);
+  TextJob job = f.job({"wait", "never read"});
+  job.cancelled = left;
+  pool.submit(std::move(job), Fixture::into(answer));
+  f.tokenizer->entered.acquire();
+  left->store(true);
+  f.tokenizer->go.release();
+  f.loop.run_one();
+  EXPECT_EQ(answer->status().code(), Code::kCancelled);
+}
+
+TEST(TextPool, TextsDoneInPlaceAreRefusedByTheirNumberToo) {
+  const Fixture f;
+  EXPECT_EQ(encode_all(f.job({"fine", "fine too"})).value().size(), 2U);
+  const Status refused = encode_all(f.job({"fine", "bad"})).status();
+  EXPECT_EQ(refused.reason(), "bad_text");
+  EXPECT_EQ(refused.detail().rfind("text 1: ", 0), 0U) << refused.detail();
 }
 
 TEST(TextPool, TheEndAnswersWhatWaitsAndWhatRunsWithoutTheLoop) {
