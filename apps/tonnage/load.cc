@@ -24,9 +24,11 @@ Result<load::Format> parse_format(const LoadOptions& options) {
   if (both == "v2/binary") return load::Format::kV2Binary;
   if (both == "sagemaker/json") return load::Format::kSageMakerJson;
   if (both == "sagemaker/text") return load::Format::kSageMakerText;
+  if (both == "sagemaker/csv") return load::Format::kSageMakerCsv;
+  if (both == "sagemaker/jsonlines") return load::Format::kSageMakerJsonLines;
   return bad_option(
       fmt::format("--dialect {} with --format {}: allowed are v2 with json or binary, sagemaker with "
-                  "json or text",
+                  "json, text, csv or jsonlines",
                   options.dialect, options.format));
 }
 

@@ -67,7 +67,7 @@ struct LoadOptions {
   std::string save;  // file: one JSON line per request
   bool json = false;
   std::string dialect = "v2";        // v2, sagemaker
-  std::string format = "binary";     // v2: json, binary; sagemaker: json, text
+  std::string format = "binary";     // v2: json, binary; sagemaker: json, text, csv, jsonlines
   std::string payload = "text";      // text, ids (random ids of the mix's lengths)
   std::uint32_t vocabulary = 30522;  // ids are below it
   std::uint32_t max_length = 1024;   // longest row of ids

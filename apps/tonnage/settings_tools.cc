@@ -66,8 +66,9 @@ Settings load_settings(LoadOptions& options) {
   settings.push_back(text_setting({"save", "FILE", "one JSON line per request"}, o.save));
   settings.push_back(switch_setting({"json", "", "the result as one JSON object"}, o.json));
   settings.push_back(word_setting({"dialect", "WORD", "v2 or sagemaker"}, o.dialect, {"v2", "sagemaker"}));
-  settings.push_back(word_setting({"format", "WORD", "v2: json or binary; sagemaker: json or text"}, o.format,
-                                  {"json", "binary", "text"}));
+  settings.push_back(
+      word_setting({"format", "WORD", "v2: json or binary; sagemaker: json, text, csv or jsonlines"},
+                   o.format, {"json", "binary", "text", "csv", "jsonlines"}));
   Setting ids{"ids", "", "random token ids of the mix's lengths instead of texts", false, {}, {}};
   ids.set = [&o](std::string_view text) {
     TONNAGE_ASSIGN(const bool given, parse_switch(text));

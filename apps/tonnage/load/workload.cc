@@ -38,6 +38,16 @@ Status check_tensors(const WorkloadOptions& options, const ModelInfo& model) {
   return Status::ok();
 }
 
+// RFC 4180: quoted whatever is inside, quotes doubled.
+void append_quoted_cell(std::string& out, std::string_view text) {
+  out += '"';
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  out += '"';
+}
+
 }  // namespace
 
 Result<Workload> Workload::make(WorkloadOptions options, ModelInfo model, Texts texts) {
@@ -141,12 +151,23 @@ Workload::Body Workload::sagemaker_text(const Shot& shot) const {
   if (options_.format == Format::kSageMakerText) {
     return {texts_.all.at(shot.rows.front()).text, "text/plain", std::nullopt};
   }
-  std::string json = R"({"instances":[)";
-  for (std::size_t i = 0; i < shot.rows.size(); ++i) {
-    if (i > 0) json += ',';
-    append_json_string(json, texts_.all.at(shot.rows[i]).text);
+  std::string body;
+  for (const std::uint32_t row : shot.rows) {
+    const std::string& text = texts_.all.at(row).text;
+    if (options_.format == Format::kSageMakerCsv) {
+      append_quoted_cell(body, text);
+      body += "\r\n";
+    } else {
+      append_json_string(body, text);
+      body += options_.format == Format::kSageMakerJsonLines ? '\n' : ',';
+    }
   }
-  return {json + "]}", "application/json", std::nullopt};
+  if (options_.format == Format::kSageMakerCsv) return {std::move(body), "text/csv", std::nullopt};
+  if (options_.format == Format::kSageMakerJsonLines) {
+    return {std::move(body), "application/jsonlines", std::nullopt};
+  }
+  body.pop_back();  // the last comma
+  return {R"({"instances":[)" + body + "]}", "application/json", std::nullopt};
 }
 
 Workload::Body Workload::body_of(const Shot& shot) const {
@@ -155,7 +176,9 @@ Workload::Body Workload::body_of(const Shot& shot) const {
     case Format::kV2Json: return is_text ? v2_text_json(shot) : v2_tensors(shot, false);
     case Format::kV2Binary: return is_text ? v2_text_binary(shot) : v2_tensors(shot, true);
     case Format::kSageMakerJson:
-    case Format::kSageMakerText: return sagemaker_text(shot);
+    case Format::kSageMakerText:
+    case Format::kSageMakerCsv:
+    case Format::kSageMakerJsonLines: return sagemaker_text(shot);
   }
   return {};
 }

@@ -18,7 +18,14 @@
 
 namespace tonnage::load {
 
-enum class Format : std::uint8_t { kV2Json, kV2Binary, kSageMakerJson, kSageMakerText };
+enum class Format : std::uint8_t {
+  kV2Json,
+  kV2Binary,
+  kSageMakerJson,
+  kSageMakerText,
+  kSageMakerCsv,
+  kSageMakerJsonLines
+};
 enum class Payload : std::uint8_t { kText, kTensors };
 
 struct WorkloadOptions {

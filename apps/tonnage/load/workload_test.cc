@@ -111,6 +111,24 @@ TEST(Workload, SendsTextInEveryDialect) {
   EXPECT_EQ("a \"short\" one", body_of(plain.http_request(plain.next(), "h", "")));
 }
 
+TEST(Workload, SendsSageMakersRecordsOneTextEach) {
+  WorkloadOptions options = text_options(Format::kSageMakerCsv);
+  options.mix = Mix{{1, 0, 0}};
+  options.rows = 2;
+  auto csv = Workload::make(options, reviews(), three_texts()).value();
+  const std::string request = csv.http_request(csv.next(), "h", "");
+  EXPECT_NE(std::string::npos, request.find("Content-Type: text/csv\r\n"));
+  const std::string cell = "\"a \"\"short\"\" one\"\r\n";
+  EXPECT_EQ(cell + cell, body_of(request));
+
+  options.format = Format::kSageMakerJsonLines;
+  auto lines = Workload::make(options, reviews(), three_texts()).value();
+  const std::string other = lines.http_request(lines.next(), "h", "");
+  EXPECT_NE(std::string::npos, other.find("Content-Type: application/jsonlines\r\n"));
+  const std::string line = "\"a \\\"short\\\" one\"\n";
+  EXPECT_EQ(line + line, body_of(other));
+}
+
 TEST(Workload, SendsBinaryTextWithItsLength) {
   WorkloadOptions options = text_options(Format::kV2Binary);
   options.mix = Mix{{0, 1, 0}};
