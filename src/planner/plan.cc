@@ -50,9 +50,10 @@ Batch take_oldest(const PlanLimits& limits, State& state) {
 // Policies dp and buckets. Groups grow beyond the knee only when a backlog is past its deadlines.
 Batch take_best(const PlanLimits& limits, State& state) {
   sort_rows(limits, state);
-  Cap cap = state.dropped > 0 ? Cap::kLargest : Cap::kKnee;
-  Choice choice = best_group(limits, cap, state);
-  if (cap == Cap::kKnee && choice.score.late > 0) choice = best_group(limits, Cap::kLargest, state);
+  // Whether nobody need be late is soon known: a group is given up at its first late row.
+  Choice choice;
+  if (state.dropped == 0) choice = best_group(limits, Cap::kKnee, 0, state);
+  if (choice.group.units == 0) choice = best_group(limits, Cap::kLargest, kAnyLate, state);
   const Group& group = choice.group;
   const Row& last = state.rows[group.end - 1U];
   Batch batch{.units = group.units,

@@ -19,19 +19,24 @@ std::uint16_t cap_of(std::uint32_t column, const PlanLimits& limits, Cap kind) {
   const cost::CostTable& cost = *limits.cost;
   const std::uint32_t most =
       std::min({limits.max_rows, cost.max_rows(), static_cast<std::uint32_t>(kMaxBatchRows)});
-  std::array<double, kMaxBatchRows> rates;
-  double best = 0;
+  const auto time_of = [&](std::uint32_t units) {
+    return static_cast<double>(std::max<std::int64_t>(cost.time(units, column).count(), 1));
+  };
+  // Rates are compared crosswise: a division per cell would cost as much as the search behind it.
+  double best_units = 0;
+  double best_time = 1;
   std::uint32_t fit = 0;
   while (fit < most && cost.grant(fit + 1, column) <= limits.free &&
          cost.time(fit + 1, column) <= limits.max_batch_time) {
-    const std::int64_t time = std::max<std::int64_t>(cost.time(fit + 1, column).count(), 1);
-    rates[fit] = (fit + 1) / static_cast<double>(time);
-    best = std::max(best, rates[fit++]);
+    const double time = time_of(++fit);
+    if (fit * best_time <= best_units * time) continue;
+    best_units = fit;
+    best_time = time;
   }
   if (kind == Cap::kLargest || fit == 0) return static_cast<std::uint16_t>(fit);
-  std::uint16_t knee = 0;
-  while (rates[knee] < kKneeShare * best) ++knee;
-  return static_cast<std::uint16_t>(knee + 1);
+  std::uint32_t knee = 1;
+  while (knee * best_time < kKneeShare * best_units * time_of(knee)) ++knee;
+  return static_cast<std::uint16_t>(knee);
 }
 
 void find_caps(const PlanLimits& limits, Cap kind, State& state) {
@@ -94,12 +99,13 @@ Pressure pressure_of(const PlanLimits& limits, const State& state) {
 
 class Search {
  public:
-  Search(const PlanLimits& limits, const Pressure& pressure, State& state)
+  Search(const PlanLimits& limits, const Pressure& pressure, std::uint32_t most_late, State& state)
       : limits_(limits),
         state_(state),
         lateness_(limits, pressure.reach, state),
         horizon_(pressure.horizon),
-        is_pressed_(pressure.is_near || lateness_.is_possible()) {}
+        is_pressed_(pressure.is_near || lateness_.is_possible()),
+        best_{.group = {}, .score = {.late = most_late, .sum = kUnreached}} {}
 
   // Walks back over the ends; after[end] is final when end is reached. Without pressure every plan is
   // as good as its sum, so only groups on a cheapest path are looked at.
@@ -168,15 +174,15 @@ class Search {
   Lateness lateness_;
   std::int64_t horizon_;
   bool is_pressed_;
-  Choice best_{.group = {}, .score = {.late = std::numeric_limits<std::uint32_t>::max()}};  // worse than any
+  Choice best_;  // at first worse than any that is to be found
 };
 
 }  // namespace
 
-Choice best_group(const PlanLimits& limits, Cap cap, PlanScratch::State& state) {
+Choice best_group(const PlanLimits& limits, Cap cap, std::uint32_t most_late, PlanScratch::State& state) {
   find_caps(limits, cap, state);
   run_forward(limits, state);
-  return Search(limits, pressure_of(limits, state), state).run();
+  return Search(limits, pressure_of(limits, state), most_late, state).run();
 }
 
 }  // namespace tonnage::planner

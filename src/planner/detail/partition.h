@@ -13,7 +13,10 @@ enum class Cap : std::uint8_t {
   kLargest,  // whatever max_rows, `free` and max_batch_time allow
 };
 
-// `state.rows` is sorted and not empty.
-Choice best_group(const PlanLimits& limits, Cap cap, PlanScratch::State& state);
+inline constexpr std::uint32_t kAnyLate = ~std::uint32_t{0};
+
+// `state.rows` is sorted and not empty. A group of no units: whatever goes first, more than `most_late`
+// rows miss their deadlines.
+Choice best_group(const PlanLimits& limits, Cap cap, std::uint32_t most_late, PlanScratch::State& state);
 
 }  // namespace tonnage::planner

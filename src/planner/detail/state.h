@@ -44,7 +44,7 @@ struct Group {
 // A row with a deadline. Times are drifted.
 struct Urgent {
   std::int64_t left = 0;
-  std::int64_t alone = 0;
+  std::int64_t latest = 0;  // start, so that it ends in time by itself
   std::int64_t pace = 0;
   std::uint16_t row = 0;
 };
@@ -79,7 +79,10 @@ struct PlanScratch::State {
   std::array<std::int64_t, kMaxWindow + 1> after;
   std::array<std::int64_t, kMaxBatchRows> times;  // of one column
 
-  std::array<Urgent, kMaxWindow> urgent;  // by deadline
+  std::array<Urgent, kMaxWindow> urgent;        // by deadline
+  std::array<Urgent, kMostUrgent> by_end;       // the watched ones, by their latest end at full pace
+  std::array<std::int64_t, kMostUrgent> paces;  // a heap
+  std::array<std::uint16_t, kMaxWindow + 1> watched_before;  // how many of them stand before a sorted row
 
   std::array<std::uint16_t, kMaxWindow> batch;
   std::array<std::uint16_t, kMaxWindow> drops;
