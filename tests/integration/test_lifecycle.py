@@ -55,7 +55,7 @@ class Lifecycle(unittest.TestCase):
 
     def test_inspect_with_too_little_memory_says_how_much_is_missing(self):
         folder = stub_model(self.folder.name, "sum", "quadratic", IDS)
-        run = subprocess.run([str(BIN / "tonnage"), "inspect", str(folder), "--memory", "1MiB"], text=True,
+        run = subprocess.run([str(BIN / "tonnage"), "inspect", str(folder), "--memory", "64KiB"], text=True,
                              capture_output=True, timeout=WATCHDOG_S)
         self.assertNotEqual(0, run.returncode)
         self.assertRegex(run.stderr, r"needs [\d.]+ \w+, [\d.]+ \w+ are free: [\d.]+ \w+ are missing")
