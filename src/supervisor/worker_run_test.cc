@@ -73,6 +73,16 @@ TEST_F(WorkerRun, ReservesBeforeAndHoldsAfterwardsWhatBecameResident) {
   EXPECT_EQ(Bytes(), worker_->growth_for(mib(50)));
 }
 
+TEST_F(WorkerRun, ChargesAWorkerThatIsCappedWithItsFactor) {
+  supervisor::WorkerOptions options;
+  options.charged_per_byte = 1.25;
+  make_worker(std::move(options));
+  make_ready();
+  factory_.model.peak = [](const FakeBatch&) { return mib(48); };
+  ASSERT_TRUE(run(mib(40)).is_ok());
+  EXPECT_EQ(mib(60), worker_->memory().lease) << "40 and the first slack of 8, a quarter more";
+}
+
 TEST_F(WorkerRun, KnowsTheOverheadOfAWorkerThatFreesAtOnce) {
   factory_.model.frees_at_once = true;
   factory_.model.peak = [](const FakeBatch&) { return mib(40); };
