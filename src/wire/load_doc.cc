@@ -22,8 +22,10 @@ Status bad(std::string detail) { return invalid("bad_load_doc", std::move(detail
 Json to_value(const std::vector<TensorDoc>& tensors) {
   Json list = Json::array();
   for (const TensorDoc& tensor : tensors) {
-    list.push_back(
-        {{"name", tensor.name}, {"datatype", tensor::datatype_name(tensor.type)}, {"shape", tensor.dims}});
+    Json value = {
+        {"name", tensor.name}, {"datatype", tensor::datatype_name(tensor.type)}, {"shape", tensor.dims}};
+    if (tensor.range) value["range"] = {tensor.range->min, tensor.range->max};
+    list.push_back(std::move(value));
   }
   return list;
 }
@@ -73,6 +75,20 @@ Result<std::int64_t> read_dim(const Json& value) {
   return value.get<std::int64_t>();
 }
 
+Status read_range(const Json& from, std::optional<ValueRange>& into) {
+  const auto found = from.find("range");
+  if (found == from.end()) return Status::ok();
+  const auto is_int64 = [](const Json& value) {
+    return value.is_number_integer() &&
+           !(value.is_number_unsigned() &&
+             value.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()});
+  };
+  if (!found->is_array() || found->size() != 2 || !is_int64((*found)[0]) || !is_int64((*found)[1]))
+    return bad("range is not a list of two whole numbers");
+  into = ValueRange{(*found)[0].get<std::int64_t>(), (*found)[1].get<std::int64_t>()};
+  return Status::ok();
+}
+
 Result<TensorDoc> read_tensor(const Json& from) {
   if (!from.is_object()) return bad("it is not an object");
   TensorDoc tensor;
@@ -91,6 +107,7 @@ Result<TensorDoc> read_tensor(const Json& from) {
     TONNAGE_ASSIGN(const std::int64_t dim, read_dim(value));
     tensor.dims.push_back(dim);
   }
+  TONNAGE_TRY(read_range(from, tensor.range));
   return tensor;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,10 +16,16 @@
 
 namespace tonnage::wire {
 
+struct ValueRange {
+  std::int64_t min = 0;
+  std::int64_t max = 0;  // inclusive
+};
+
 struct TensorDoc {
   std::string name{};
   tensor::DataType type = tensor::DataType::kFp32;
-  std::vector<std::int64_t> dims;  // −1 = free; the first is the row dim
+  std::vector<std::int64_t> dims;        // −1 = free; the first is the row dim
+  std::optional<ValueRange> range = {};  // of an input of integer type
 };
 
 struct LoadDoc {

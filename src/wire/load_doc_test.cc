@@ -13,7 +13,7 @@ LoadDoc example() {
           .path = "/models/reviews/3/model.pt",
           .threads = 2,
           .load_limit = mib(200),
-          .inputs = {{"ids", tensor::DataType::kInt64, {-1, -1}}},
+          .inputs = {{"ids", tensor::DataType::kInt64, {-1, -1}, ValueRange{0, 30521}}},
           .outputs = {{"scores", tensor::DataType::kFp32, {-1, 2}}},
           .options = {{"precision", "fp32"}, {"odd \"key\"", "a\nb"}}};
 }
@@ -29,6 +29,8 @@ TEST(LoadDoc, ComesBackAsItWasWritten) {
   EXPECT_EQ(2U, back->threads);
   EXPECT_EQ(mib(200), back->load_limit);
   EXPECT_EQ((std::vector<std::int64_t>{-1, -1}), back->inputs.at(0).dims);
+  EXPECT_EQ(30521, back->inputs.at(0).range->max);
+  EXPECT_FALSE(back->outputs.at(0).range.has_value());
   EXPECT_EQ("a\nb", back->options.at("odd \"key\""));
 }
 

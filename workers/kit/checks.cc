@@ -3,9 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 
 #include "base/checked.h"
+#include "kit/elements.h"
 #include "tensor/buffer.h"
 
 namespace tonnage::kit {
@@ -47,6 +51,30 @@ std::string describe(const wire::TensorDoc& spec) {
   return fmt::format("{} {} of rank {}", spec.name, tensor::datatype_name(spec.type), spec.dims.size());
 }
 
+bool is_inside(const Tensor& tensor, const wire::ValueRange& range) {
+  bool inside = true;
+  visit_elements(tensor.type, tensor.data, [&]<typename T>(std::span<const T> elements) {
+    if constexpr (std::is_integral_v<T>) {
+      inside = std::ranges::all_of(elements, [&](T value) {
+        return std::cmp_less_equal(range.min, value) && std::cmp_less_equal(value, range.max);
+      });
+    }
+  });
+  return inside;
+}
+
+// A compiled runtime reads beyond its table, or ends the process, on an id that is not in it.
+Status check_values(std::span<const Tensor> inputs, std::span<const wire::TensorDoc> specs) {
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (specs[i].range && !is_inside(inputs[i], *specs[i].range)) {
+      return bad("input", i,
+                 fmt::format("a value of {} is outside [{}, {}]", specs[i].name, specs[i].range->min,
+                             specs[i].range->max));
+    }
+  }
+  return Status::ok();
+}
+
 Status check_tensors(std::string_view which, std::span<const Tensor> tensors, std::uint32_t rows,
                      std::span<const wire::TensorDoc> specs) {
   if (!specs.empty() && tensors.size() != specs.size()) {
@@ -81,7 +109,13 @@ Status find_inputs(const wire::Run& run, ByteView slot, std::span<const wire::Te
     }
     into.push_back({at.type, at.shape, slot.subspan(at.offset, at.bytes)});
   }
-  return check_tensors("input", into, run.rows, specs);
+  return check_inputs(into, run.rows, specs);
+}
+
+Status check_inputs(std::span<const Tensor> inputs, std::uint32_t rows,
+                    std::span<const wire::TensorDoc> specs) {
+  TONNAGE_TRY(check_tensors("input", inputs, rows, specs));
+  return check_values(inputs, specs);
 }
 
 Status check_outputs(std::span<const Tensor> outputs, std::uint32_t rows,

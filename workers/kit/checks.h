@@ -15,6 +15,10 @@ namespace tonnage::kit {
 Status find_inputs(const wire::Run& run, ByteView slot, std::span<const wire::TensorDoc> specs,
                    std::vector<Tensor>& into);
 
+// The same of inputs that were found already: types, dims, rows, values inside their ranges.
+Status check_inputs(std::span<const Tensor> inputs, std::uint32_t rows,
+                    std::span<const wire::TensorDoc> specs);
+
 // What a runtime returned, against an expectation that may be empty.
 Status check_outputs(std::span<const Tensor> outputs, std::uint32_t rows,
                      std::span<const wire::TensorDoc> specs);

@@ -65,6 +65,23 @@ TEST(FindInputs, RefusesWhatDoesNotFitTheModel) {
             check({.slot = 0, .rows = 1, .length = 0, .grant = {}, .inputs = {}}, kIds).reason());
 }
 
+TEST(FindInputs, RefusesAValueOutsideItsRangeAndNamesTheRange) {
+  const auto check_ids = [](std::int64_t value, std::optional<wire::ValueRange> range) {
+    Slot slot;
+    as_elements<std::int64_t>(MutableByteView(slot.bytes))[7] = value;
+    const std::vector<wire::TensorDoc> specs = {{"ids", DataType::kInt64, {-1, -1}, range}};
+    std::vector<Tensor> found;
+    return find_inputs(run_with({DataType::kInt64, shape_of({2, 4}), 0, 64}), slot.bytes, specs, found);
+  };
+  EXPECT_TRUE(check_ids(99, wire::ValueRange{0, 99}).is_ok());
+  EXPECT_TRUE(check_ids(100, std::nullopt).is_ok());
+  for (const std::int64_t outside : {std::int64_t{100}, std::int64_t{-1}}) {
+    const Status status = check_ids(outside, wire::ValueRange{0, 99});
+    EXPECT_EQ("bad_tensor", status.reason());
+    EXPECT_NE(std::string::npos, status.detail().find("ids is outside [0, 99]")) << status.detail();
+  }
+}
+
 TEST(FindInputs, RefusesARunWithoutRows) {
   EXPECT_EQ("bad_tensor", check(run_with({DataType::kInt64, shape_of({0, 4}), 0, 0}, 0)).reason());
 }

@@ -8,11 +8,13 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "kit/checks.h"
 #include "kit/opening.h"
+#include "kit/parity.h"
 #include "kit/process_memory.h"
 #include "wire/channel.h"
 #include "wire/segment.h"
@@ -41,6 +43,7 @@ class Session {
   }
 
   Status load();
+  Status pass_the_gate(Loaded& loaded);
   Result<Loaded> load_runtime();
 
   Status answer(const wire::Message& message);
@@ -70,10 +73,34 @@ class Session {
 
 Status Session::load() {
   TONNAGE_ASSIGN(Loaded loaded, load_runtime());
+  TONNAGE_TRY(pass_the_gate(loaded));
   loaded_ = std::move(loaded.doc);
   TONNAGE_ASSIGN(const UniqueFd fd, wire::sealed_text("tonnage-loaded", wire::to_json(loaded_)));
   const std::array<int, 1> fds = {fd.get()};
   return reply(0, wire::Loaded{.weights = loaded.weights, .live = runtime_.live()}, fds);
+}
+
+// Held-out rows of the front, else those that the runtime made: a model that answers otherwise than it
+// was exported is not served.
+Status Session::pass_the_gate(Loaded& loaded) {
+  TONNAGE_ASSIGN(ParityRule rule, parity_rule(opening_.doc, runtime_.live()));
+  std::optional<HeldOut> rows = std::move(loaded.own_rows);
+  if (const auto named = opening_.doc.options.find("held_out"); named != opening_.doc.options.end()) {
+    TONNAGE_ASSIGN(rows, read_held_out(named->second));
+  }
+  if (!rows) return Status::ok();
+  const auto either = [](const auto& said, const auto& found) {
+    return std::span(said.empty() ? found : said);
+  };
+  TONNAGE_TRY(put_in_order(*rows, either(opening_.doc.inputs, loaded.doc.inputs),
+                           either(opening_.doc.outputs, loaded.doc.outputs)));
+  TONNAGE_ASSIGN(const Parity parity, prove_parity(runtime_, *rows, rule));
+  loaded.doc.facts["parity_rows"] = fmt::format("{}", rows->rows.size());
+  loaded.doc.facts["parity_min_cosine"] = fmt::format("{:.6f}", parity.min_cosine);
+  loaded.doc.facts["parity_max_difference"] = fmt::format("{:.3g}", parity.max_difference);
+  runtime_.trim();
+  purge_malloc();  // what the rows took is no part of the model
+  return Status::ok();
 }
 
 Result<Loaded> Session::load_runtime() {
