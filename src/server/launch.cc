@@ -2,6 +2,8 @@
 #include "server/launch.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <thread>
 
 #include "model/route.h"
@@ -16,12 +18,14 @@ supervisor::LaunchCommand launch_command(const model::ModelSpec& spec, const Pro
   command.environment = {
       {"PATH", "/usr/bin:/bin"},
       {"LANG", "C.UTF-8"},
-      {"TMPDIR", "/tmp"},
       {"OMP_NUM_THREADS", std::to_string(threads)},
       // A waiting thread that spins loses 27 × beside one busy neighbour; one that sleeps loses 3 ×.
       {"OMP_WAIT_POLICY", "passive"},
   };
   if (!programs.python.empty()) command.environment.emplace_back("TONNAGE_PYTHON", programs.python);
+  std::error_code error;
+  const auto temporary = std::filesystem::temp_directory_path(error);
+  command.scratch_root = error ? "/tmp" : temporary.string();
   return command;
 }
 

@@ -15,6 +15,7 @@
 
 #include "supervisor/detail/launch_plan.h"
 #include "supervisor/detail/pidfd.h"
+#include "supervisor/detail/scratch_folder.h"
 
 namespace tonnage::supervisor {
 namespace {
@@ -34,6 +35,7 @@ struct Child {
   UniqueFd pidfd;
   wire::Channel channel;
   memory::ProcessReader status;
+  detail::ScratchFolder scratch;
 };
 
 class ChildProcess final : public ProcessPort {
@@ -160,7 +162,10 @@ Result<std::unique_ptr<ProcessPort>> ChildProcessFactory::start(const LaunchComm
   TONNAGE_ASSIGN(auto ends, wire::Channel::make_pair());
   const UniqueFd null_input(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!null_input) return no_process("open /dev/null");
-  const detail::LaunchPlan plan(command);
+  TONNAGE_ASSIGN(detail::ScratchFolder scratch, detail::ScratchFolder::make(command.scratch_root));
+  LaunchCommand complete = command;
+  if (!scratch.path().empty()) complete.environment.emplace_back("TMPDIR", scratch.path());
+  const detail::LaunchPlan plan(complete);
 
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
@@ -177,7 +182,8 @@ Result<std::unique_ptr<ProcessPort>> ChildProcessFactory::start(const LaunchComm
     return error;
   }
   return std::unique_ptr<ProcessPort>(std::make_unique<ChildProcess>(
-      loop_, memory_kills_, Child{pid, std::move(pidfd), std::move(ends.first), std::move(status).value()},
+      loop_, memory_kills_,
+      Child{pid, std::move(pidfd), std::move(ends.first), std::move(status).value(), std::move(scratch)},
       std::move(events)));
 }
 

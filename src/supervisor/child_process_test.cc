@@ -73,6 +73,20 @@ TEST_F(ChildProcessTest, HasExactlyTheEnvironmentItWasGiven) {
              {.program = "/bin/sh", .arguments = {"-c", script}, .environment = {{"OMP_NUM_THREADS", "2"}}}));
 }
 
+TEST_F(ChildProcessTest, HasATemporaryFolderOfItsOwnThatGoesWithItHoweverItEnds) {
+  std::string pattern = testing::TempDir() + "tonnage_child_XXXXXX";
+  const std::filesystem::path root = ::mkdtemp(pattern.data());
+  start({.program = "/bin/sh",
+         .arguments = {"-c",
+                       R"(mkdir "$TMPDIR/unpacked" && echo > "$TMPDIR/unpacked/model.so" && kill -KILL $$)"},
+         .scratch_root = root.string()});
+  EXPECT_EQ(1, std::distance(std::filesystem::directory_iterator(root), {}));
+  wait_for_exit();
+  EXPECT_EQ(SIGKILL, exit_->code);
+  EXPECT_TRUE(std::filesystem::is_empty(root));
+  std::filesystem::remove_all(root);
+}
+
 TEST_F(ChildProcessTest, HasTheChannelAndNoOtherDescriptor) {
   // One that is not close-on-exec, as a careless library leaves it.
   const UniqueFd careless(::fcntl(STDERR_FILENO, F_DUPFD, 20));

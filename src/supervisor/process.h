@@ -53,7 +53,10 @@ struct LaunchCommand {
   std::string program{};  // a path; not searched for
   std::vector<std::string> arguments{};
   std::vector<std::pair<std::string, std::string>> environment{};  // the whole of it
-  bool idle_priority = false;                                      // SCHED_IDLE
+  // A folder of its own is made in here, named to the process as TMPDIR and removed when it is gone;
+  // empty: none.
+  std::string scratch_root{};
+  bool idle_priority = false;  // SCHED_IDLE
 };
 
 class ProcessFactory {
