@@ -9,7 +9,7 @@ import zipfile
 import pytest
 import torch
 
-from tonnage import head, setup_models, sources, texts
+from tonnage import head, routes, setup_models, sources, texts
 
 SNIPPETS = [("1_1", -0.9, "no picture"), ("1_2", 0.4, "works now"), ("2_1", 0.0, "a box"), ("10_1", 2.5, "great"),
             ("2_2", -1.0, "bad")]
@@ -31,7 +31,7 @@ def archive_with(path, name, content):
     return path
 
 
-DEFAULT = setup_models.Wanted()
+DEFAULT = routes.Wanted()
 
 
 def all_current(out, wanted=DEFAULT):
@@ -110,7 +110,7 @@ def test_setup_makes_only_what_is_stale_and_stamps_it_last(tmp_path, monkeypatch
 
 
 def test_routes_beyond_those_wanted_do_not_make_a_part_stale_but_missing_ones_do(tmp_path):
-    both = setup_models.Wanted(("trace", "script"), ("fp32", "bf16"))
+    both = routes.Wanted(("trace", "script"), ("fp32", "bf16"))
     all_current(tmp_path, both)
     assert setup_models.is_current(tmp_path, "reviews", DEFAULT)
     all_current(tmp_path, DEFAULT)

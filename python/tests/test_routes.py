@@ -43,8 +43,8 @@ def test_a_program_that_drifts_in_a_lower_precision_is_named(tmp_path):
             return (mean + 4096.0) - 4096.0  # what bf16 cannot hold beside it is lost
 
     with pytest.raises(parity.ExportFailed, match=r"route trace, bf16: .*least cosine of a row is"):
-        export.export_model(toy_models.model(Subtracts(), absolute_tolerance=1e-2), tmp_path, [10, 20], names=["trace"],
-                            precisions=["fp32", "bf16"])
+        export.export_model(toy_models.model(Subtracts(), absolute_tolerance=1e-2), tmp_path, [10, 20],
+                            wanted=routes.Wanted(["trace"], ["fp32", "bf16"]))
 
 
 def test_a_module_that_cannot_be_scripted_fails_with_its_name_and_the_reason(tmp_path, capsys):
@@ -97,6 +97,16 @@ def test_one_value_per_row_is_judged_over_all_rows():
     assert parity.row_cosines(torch.tensor([[1.0], [1.0], [1.0]]), want).min() < 0.95
     assert parity.row_cosines(torch.zeros(2, 3), torch.zeros(2, 3)).tolist() == [1.0, 1.0]
     assert parity.row_cosines(torch.ones(1, 3), torch.zeros(1, 3)).tolist() == [0.0]
+
+
+@pytest.mark.parametrize("change, expected", [
+    (dict(inputs=[Tensor("input_ids", "INT64", [-1, -1]), toy_models.INPUTS[1]]), "'input_ids' is INT64 and has no range"),
+    (dict(module=toy_models.ChangesItsInput()), "changes its input in place"),
+])
+def test_what_a_compiled_program_cannot_be_trusted_with_is_refused(tmp_path, change, expected):
+    with pytest.raises(parity.ExportFailed, match=f"route aoti, fp32: .*{expected}"):
+        export.export_model(toy_models.model(**{"module": toy_models.MaskedMean(), **change}), tmp_path, [10, 20],
+                            wanted=routes.Wanted(["aoti"]))
 
 
 def test_a_compiled_program_works_at_one_row_one_position_and_the_longest(tmp_path):

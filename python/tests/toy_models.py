@@ -69,6 +69,11 @@ def not_a_model():
     return 3
 
 
+class ChangesItsInput(MaskedMean):
+    def forward(self, input_ids, attention_mask):
+        return super().forward(input_ids.clamp_(max=50), attention_mask)
+
+
 class CannotBeScripted(MaskedMean):
     def forward(self, input_ids, attention_mask):
         return super().forward(input_ids, attention_mask) * float(sum({"a": 1}.get(k, 0) for k in "ab"))

@@ -41,7 +41,7 @@ def say(text: str) -> None:
 def config_json(model: Model) -> str:
     def specs(tensors):
         return [{"name": t.name, "datatype": t.datatype, "dims": list(t.dims)}
-                | ({"range": list(t.range)} if t.range else {}) for t in tensors]
+                | ({"range": list(t.allowed())} if t.allowed() else {}) for t in tensors]
 
     return json.dumps({
         "name": model.name,
@@ -63,8 +63,9 @@ def start(model: Model, folder: Path, lengths: Sequence[int], seed: int) -> Job:
     return Job(model, folder, lengths, seed, example, (len(drawn), max(drawn)), config_json(model))
 
 
-def write_all(job: Job, names: Sequence[str], precisions: Sequence[str]) -> None:
-    for name in names:
+def write_all(job: Job, wanted: routes.Wanted) -> None:
+    precisions = wanted.precisions
+    for name in wanted.routes:
         route = routes.get(name)
         served = [precision for precision in precisions if precision in route.FILES]
         for precision in precisions:

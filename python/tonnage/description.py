@@ -33,6 +33,10 @@ class Tensor:
     pad: int = 0  # what padding positions hold
     source: str | None = None  # "mask": 1 for a row's own positions, made by the server
 
+    def allowed(self) -> tuple[int, int] | None:
+        """Both ends included; a mask has its own, also where none was written."""
+        return (0, 1) if self.range is None and self.source == "mask" else self.range
+
     def has_length(self) -> bool:
         return any(d == -1 for d in list(self.dims)[1:])
 

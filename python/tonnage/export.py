@@ -55,7 +55,7 @@ def load_factory(name: str):
 
 
 def export_model(model: Model, out: Path, lengths: Sequence[int], seed: int = 7,
-                 names: Sequence[str] = ("trace",), precisions: Sequence[str] = ("fp32",)) -> Path:
+                 wanted: routes.Wanted = routes.Wanted()) -> Path:
     """Writes out/<name>/; returns that folder. Raises DescriptionError or ExportFailed."""
     model.validate()
     model.module.eval().requires_grad_(False)
@@ -66,14 +66,14 @@ def export_model(model: Model, out: Path, lengths: Sequence[int], seed: int = 7,
         version = fresh / "1"
         version.mkdir(parents=True)
         job = artefacts.start(model, version, lengths, seed)
-        say(f"export {model.name}: routes {', '.join(names)} in {', '.join(precisions)}, with an example of "
+        say(f"export {model.name}: routes {', '.join(wanted.routes)} in {', '.join(wanted.precisions)}, with an example of "
             f"{job.traced[0]} × {job.traced[1]}")
-        artefacts.write_all(job, names, precisions)
+        artefacts.write_all(job, wanted)
         rows = held_out.make(model, lengths, torch.Generator().manual_seed(seed + 2))
         (version / "held_out.json").write_text(rows, encoding="utf-8")
         if model.tokenizer is not None:
             shutil.copyfile(model.tokenizer.vocab, fresh / "vocab.txt")
-        (fresh / "model.toml").write_text(model_toml.render(model, names[0]), encoding="utf-8")
+        (fresh / "model.toml").write_text(model_toml.render(model, wanted.routes[0]), encoding="utf-8")
         if target.exists():
             shutil.rmtree(target)
         fresh.rename(target)
@@ -120,9 +120,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=7, help="of the example inputs (default 7)")
     options = parser.parse_args(argv)
     try:
-        names, precisions = routes.parse_routes(options.routes), routes.parse_precisions(options.precisions)
+        wanted = routes.parse_wanted(options.routes, options.precisions)
         model = make_model(options.factory, parse_arguments(options.arg))
-        export_model(model, options.out, length_files.read_lengths(options.lengths), options.seed, names, precisions)
+        export_model(model, options.out, length_files.read_lengths(options.lengths), options.seed, wanted)
     except (DescriptionError, routes.RouteError, length_files.LengthFileError, parity.ExportFailed, SourceError,
             OSError) as error:
         print(f"export failed: {error}", file=sys.stderr)

@@ -27,8 +27,8 @@ def _tensor(kind: str, spec: Tensor) -> list[str]:
     lines = ["", f"[[{kind}]]"]
     lines += _pairs({"name": spec.name, "datatype": spec.datatype, "dims": list(spec.dims)})
     if kind == "input":
-        if spec.range is not None:
-            lines += _pairs({"range": list(spec.range)})
+        if spec.allowed() is not None:
+            lines += _pairs({"range": list(spec.allowed())})
         if spec.has_length():
             lines += _pairs({"pad": spec.pad})
         if spec.source is not None:

@@ -17,11 +17,11 @@ import shutil
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Sequence
 
 from tonnage import routes, sources
+from tonnage.routes import Wanted
 
 PACKAGE = Path(__file__).parent
 EXPORTER = ["artefacts.py", "description.py", "export.py", "held_out.py", "lengths.py", "model_toml.py", "parity.py",
@@ -31,12 +31,6 @@ PARTS: dict[str, list[str]] = {
     "reviews": [*EXPORTER, "head.py", "sources.py", "texts.py", "wordpiece.py"],
     "encoder-1024": [*EXPORTER, "texts.py"],
 }
-
-
-@dataclass(frozen=True)
-class Wanted:
-    routes: Sequence[str] = ("trace",)
-    precisions: Sequence[str] = ("fp32",)
 
 
 def say(text: str) -> None:
@@ -121,10 +115,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of models and texts")
     parser.add_argument("--routes", default="trace", help="as tonnage.export takes them (default %(default)s)")
-    parser.add_argument("--precisions", default="fp32", help="as tonnage.export takes them (default %(default)s)")
+    parser.add_argument("--precisions", help="as tonnage.export takes them (default fp32; with all routes fp32,bf16)")
     options = parser.parse_args(argv)
     try:
-        wanted = Wanted(routes.parse_routes(options.routes), routes.parse_precisions(options.precisions))
+        wanted = routes.parse_wanted(options.routes, options.precisions or ("fp32,bf16" if options.routes == "all" else "fp32"))
         out = options.out.resolve()
         out.mkdir(parents=True, exist_ok=True)
         with open(out / ".lock", "w", encoding="ascii") as lock:

@@ -1,85 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 // ScriptModel: one TorchScript module, run in inference mode. The only door to torch/script.h.
 //
-// Promises:
-//  1. Inputs are wrapped where they lie, without a copy, and are never written to: an input that the
-//     module's graph may change in place (known by alias analysis at load) is copied first. Outputs are
-//     contiguous CPU tensors that live as long as the Outputs object, and never carry a graph.
-//  2. No exception leaves: what the runtime throws comes back as a Status whose detail is the first
-//     lines of its text. Whether it was memory is the meter's business (kit/memory_meter.h).
-//  3. A batch runs on `threads` threads, fixed at load. Outputs are in the order of the expected docs: a
-//  tuple or list by position, a dict by name.
-// Threads: one. Owns: the module. Fails with: bad_model_file, wrong_inputs, model_error, bad_output.
+// Promises, beside those of a Model:
+//  1. Inputs are wrapped where they lie, without a copy, except those that the module's graph may change
+//     in place (known by alias analysis at load).
+//  2. Outputs: a tuple or list by position, a dict by name.
+//  3. In a lower precision the weights are converted once; float inputs are cast on the way in, outputs
+//     on the way out to their declared type. What is neither parameter nor buffer keeps its type.
+//  4. A file that is no TorchScript archive is refused by its contents; nothing in it is executed.
+// Threads: one. Owns: the module. Fails with, beside a Model's: bad_model_file, wrong_inputs, bad_load_doc.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <span>
 #include <string>
-#include <vector>
+#include <string_view>
 
-#include "base/spans.h"
-#include "base/status.h"
-#include "tensor/datatype.h"
+#include "torch/model.h"
 #include "wire/load_doc.h"
 
 namespace tonnage::torch_worker {
 
-struct InputTensor {
-  tensor::DataType type = tensor::DataType::kFp32;
-  std::span<const std::int64_t> dims;
-  ByteView data;
-};
-
-struct OutputTensor {
-  tensor::DataType type = tensor::DataType::kFp32;
-  std::vector<std::int64_t> dims;
-  ByteView data;
-};
-
-class Outputs {
- public:
-  Outputs();
-  ~Outputs();
-  Outputs(Outputs&&) noexcept;
-  Outputs& operator=(Outputs&&) noexcept;
-
-  std::span<const OutputTensor> tensors() const { return tensors_; }
-
- private:
-  friend class ScriptModel;
-  struct Storage;  // keeps the tensors alive
-  std::unique_ptr<Storage> storage_;
-  std::vector<OutputTensor> tensors_;
-};
-
-struct ScriptOptions {
-  std::string path;
-  int threads = 1;
-  bool freeze = false;
-  std::size_t inputs = 0;                // how many the front will send; 0: not said
-  std::vector<wire::TensorDoc> outputs;  // expected; empty: as the module returns them
-};
-
-class ScriptModel {
- public:
-  static Result<ScriptModel> load(const ScriptOptions& options);
-  ~ScriptModel();
-  ScriptModel(ScriptModel&&) noexcept;
-  ScriptModel& operator=(ScriptModel&&) noexcept;
-
-  Result<Outputs> run(std::span<const InputTensor> inputs);
-  // The extra file config.json of the archive; empty where it has none.
-  const std::string& config() const;
-  // How many inputs the module may change in place, and are therefore copied.
-  std::size_t copied_inputs() const;
-
-  static std::string runtime_name();    // "libtorch 2.13.0"
-  static std::string cpu_capability();  // "AVX512"
-
- private:
+class ScriptModel final : public Model {
   struct State;
+
+ public:
   explicit ScriptModel(std::unique_ptr<State> state);
+  static Result<std::unique_ptr<ScriptModel>> load(const wire::LoadDoc& doc);
+  ~ScriptModel() override;
+
+  // fp32 leaves everything as it is. Not after freeze().
+  Status convert(std::string_view precision);
+  // Inlines the weights (peak while loading: twice the weights).
+  Status freeze();
+
+  Result<Outputs> run(const kit::RunView& view) override;
+  const std::string& config() const override;  // the extra file config.json of the archive
+  std::map<std::string, std::string> facts() const override;
+
+ private:
   std::unique_ptr<State> state_;
 };
 

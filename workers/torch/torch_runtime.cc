@@ -1,15 +1,83 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "torch/torch_runtime.h"
 
+#include <algorithm>
+#include <charconv>
 #include <utility>
+
+#include "torch/aoti_model.h"
+#include "torch/libtorch.h"
+#include "torch/script_model.h"
 
 namespace tonnage::torch_worker {
 namespace {
 
+struct LoadedModel {
+  std::unique_ptr<Model> model;
+  wire::LoadedDoc doc;                     // as the file says
+  std::optional<kit::HeldOut> own_rows{};  // answered before the weights were converted
+};
+
+std::string option(const wire::LoadDoc& doc, const char* key, const char* otherwise) {
+  const auto found = doc.options.find(key);
+  return found == doc.options.end() ? otherwise : found->second;
+}
+
 // What the export wrote beside the weights: inputs, outputs and facts, if it is there and readable.
-wire::LoadedDoc doc_of(const ScriptModel& model) {
+wire::LoadedDoc doc_of(const Model& model) {
   auto doc = wire::parse_loaded_doc(model.config().empty() ? "{}" : model.config());
   return doc.is_ok() ? std::move(doc).value() : wire::LoadedDoc{};
+}
+
+std::uint32_t longest_of(const wire::LoadDoc& doc) {
+  const std::string text = option(doc, "max_length", "");
+  std::uint32_t length = 1;
+  std::from_chars(text.data(), text.data() + text.size(), length);
+  return length;
+}
+
+std::vector<float> floats_of(const OutputTensor& output) {
+  if (output.type != tensor::DataType::kFp32) return {};
+  const auto values = as_elements<float>(output.data);
+  return {values.begin(), values.end()};
+}
+
+// Rows drawn here, and what the model answers as long as its weights are those of the file.
+Result<kit::HeldOut> answered_rows(Model& model, wire::LoadDoc doc, const wire::LoadedDoc& said) {
+  if (doc.inputs.empty()) doc.inputs = said.inputs;
+  if (doc.outputs.empty()) doc.outputs = said.outputs;
+  kit::HeldOut rows = kit::draw_held_out(doc, longest_of(doc));
+  std::vector<tensor::Buffer> storage;
+  for (std::size_t i = 0; i < rows.rows.size(); ++i) {
+    kit::HeldOutRow& row = rows.rows[i];
+    const std::vector<kit::Tensor> inputs = kit::gather(rows, std::span(&i, 1), row.length, storage);
+    TONNAGE_ASSIGN(const Outputs outputs, model.run({.inputs = inputs, .rows = 1, .length = row.length}));
+    for (const OutputTensor& output : outputs.tensors()) row.outputs.push_back(floats_of(output));
+    if (row.outputs.size() != rows.outputs.size())
+      return invalid("parity", "how many outputs the model has is not known; name them in model.toml");
+  }
+  return rows;
+}
+
+Result<LoadedModel> load_script(const wire::LoadDoc& doc) {
+  TONNAGE_ASSIGN(std::unique_ptr<ScriptModel> model, ScriptModel::load(doc));
+  LoadedModel loaded{.model = nullptr, .doc = doc_of(*model)};
+  const std::string precision = option(doc, "precision", "fp32");
+  if (precision != "fp32" && !doc.options.contains("held_out")) {
+    TONNAGE_ASSIGN(loaded.own_rows, answered_rows(*model, doc, loaded.doc));
+  }
+  TONNAGE_TRY(model->convert(precision));
+  if (option(doc, "freeze", "false") == "true") TONNAGE_TRY(model->freeze());
+  loaded.model = std::move(model);
+  return loaded;
+}
+
+Result<LoadedModel> load_model(const wire::LoadDoc& doc) {
+  if (doc.route != "aoti") return load_script(doc);
+  TONNAGE_ASSIGN(std::unique_ptr<AotiModel> model, AotiModel::load(doc));
+  LoadedModel loaded{.model = nullptr, .doc = doc_of(*model)};
+  loaded.model = std::move(model);
+  return loaded;
 }
 
 Result<kit::RunOutputs> as_kit_outputs(const Outputs& outputs, Bytes peak) {
@@ -25,13 +93,9 @@ Result<kit::RunOutputs> as_kit_outputs(const Outputs& outputs, Bytes peak) {
 
 Result<kit::Loaded> TorchRuntime::load(const wire::LoadDoc& doc) {
   const Bytes before = meter_.live();
-  const auto freeze = doc.options.find("freeze");
+  use_threads(static_cast<int>(doc.threads));
   meter_.begin(doc.load_limit == Bytes() ? Bytes::max() : doc.load_limit);
-  auto model = ScriptModel::load({.path = doc.path,
-                                  .threads = static_cast<int>(doc.threads),
-                                  .freeze = freeze != doc.options.end() && freeze->second == "true",
-                                  .inputs = doc.inputs.size(),
-                                  .outputs = doc.outputs});
+  auto model = load_model(doc);
   meter_.end();
   if (!model.is_ok()) {
     if (meter_.over_grant()) {
@@ -43,21 +107,21 @@ Result<kit::Loaded> TorchRuntime::load(const wire::LoadDoc& doc) {
       return Status(Code::kUnavailable, "pressure", "the kernel refused memory while loading");
     return model.status();
   }
-  model_ = std::move(model).value();
-  kit::Loaded loaded{.doc = doc_of(*model_), .weights = saturating_sub(meter_.live(), before)};
-  loaded.doc.runtime = ScriptModel::runtime_name();
-  loaded.doc.facts["cpu_capability"] = ScriptModel::cpu_capability();
+  model_ = std::move(model->model);
+  kit::Loaded loaded{.doc = std::move(model->doc),
+                     .weights = saturating_sub(meter_.live(), before) + model_->uncounted_weights(),
+                     .own_rows = std::move(model->own_rows)};
+  loaded.doc.runtime = runtime_name();
+  loaded.doc.facts["cpu_capability"] = cpu_capability();
+  loaded.doc.facts["precision"] = option(doc, "precision", "fp32");
   loaded.doc.facts["threads"] = std::to_string(doc.threads);
-  loaded.doc.facts["copied_inputs"] = std::to_string(model_->copied_inputs());
+  loaded.doc.facts.merge(model_->facts());
   return loaded;
 }
 
 kit::RunResult TorchRuntime::run(const kit::RunView& view) {
-  inputs_.clear();
-  for (const kit::Tensor& input : view.inputs)
-    inputs_.push_back({input.type, input.shape.dims(), input.data});
   meter_.begin(view.grant);
-  auto outputs = model_->run(inputs_);
+  auto outputs = model_->run(view);
   meter_.end();
   if (!outputs.is_ok()) return failed(outputs.status());
   outputs_ = std::move(outputs).value();
@@ -68,6 +132,7 @@ kit::RunResult TorchRuntime::run(const kit::RunView& view) {
 
 kit::RunError TorchRuntime::failed(const Status& status) const {
   kit::RunError error{.kind = wire::ErrorKind::kModelError, .peak = meter_.peak(), .text = status.detail()};
+  if (status.reason() == "bad_input") error.kind = wire::ErrorKind::kBadRequest;
   if (status.reason() == "bad_output") error.kind = wire::ErrorKind::kBadOutput;
   if (meter_.pressure()) error.kind = wire::ErrorKind::kPressure;
   if (meter_.over_grant()) {

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// TorchRuntime: a TorchScript module behind the kit's Runtime.
+// TorchRuntime: a model of torch behind the kit's Runtime; which kind, the route says.
 //
 // Promises:
 //  1. A batch never holds more than its grant of tensor bytes above live(); why it failed is read from
 //     the meter's flags: over_grant, pressure, else the model's own fault.
 //  2. A failed run leaves nothing behind: live() is what it was, the next run works.
-// Options: `freeze` = "true" inlines the weights (peak while loading: twice the weights).
-// Threads: one. Owns: the module, the outputs of the last run.
+//  3. A converted model without held-out rows brings its own, with the answers from before.
+// Options, of trace and script: `precision` (fp32, bf16, fp16), `freeze` = "true" (peak while loading: twice
+// the weights).
+// Threads: one. Owns: the model, the outputs of the last run.
 #pragma once
 
+#include <memory>
 #include <optional>
-#include <vector>
 
 #include "kit/memory_meter.h"
 #include "kit/runtime.h"
-#include "torch/script_model.h"
+#include "torch/model.h"
 
 namespace tonnage::torch_worker {
 
@@ -25,16 +27,15 @@ class TorchRuntime final : public kit::Runtime {
   Result<kit::Loaded> load(const wire::LoadDoc& doc) override;
   kit::RunResult run(const kit::RunView& view) override;
   void release_outputs() override { outputs_.reset(); }
-  void trim() override {}  // the module caches nothing of its own; the kit purges malloc
+  void trim() override {}  // the model caches nothing of its own; the kit purges malloc
   Bytes live() const override { return meter_.live(); }
 
  private:
   kit::RunError failed(const Status& status) const;
 
   kit::MemoryMeter& meter_;
-  std::optional<ScriptModel> model_;
+  std::unique_ptr<Model> model_;
   std::optional<Outputs> outputs_;
-  std::vector<InputTensor> inputs_;
 };
 
 }  // namespace tonnage::torch_worker

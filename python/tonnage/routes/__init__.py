@@ -15,10 +15,20 @@ load(path, precision) → program
 from __future__ import annotations
 
 import importlib
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Sequence
 NAMES = ("trace", "script", "aoti", "onnx", "native")
 PRECISIONS = ("fp32", "bf16", "fp16")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be exported; the first route is that of model.toml."""
+
+    routes: Sequence[str] = ("trace",)
+    precisions: Sequence[str] = ("fp32",)
 
 
 class RouteError(ValueError):
@@ -37,6 +47,11 @@ def _check(name: str) -> None:
 
 def available() -> list[str]:
     return [name for name in NAMES if Path(__file__).with_name(f"{name}.py").exists()]
+
+
+def parse_wanted(names: str, precisions: str) -> Wanted:
+    """From two lists with commas, as a command line has them."""
+    return Wanted(parse_routes(names), parse_precisions(precisions))
 
 
 def parse_routes(text: str) -> list[str]:

@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small TorchScript models for torch_worker_test.cc, with the outputs that Python computes for them.
+"""Small models for the worker's tests, with the outputs that Python computes for them.
 
-Usage: make_models.py FOLDER
+Usage: PYTHONPATH=python make_models.py FOLDER
 """
 
 import json
+import os
 import pathlib
 import sys
+import zipfile
 from typing import Dict, List
 
 import torch
 from torch import nn
+
+from tonnage import artefacts, held_out
+from tonnage.description import Model, Tensor
+from tonnage.routes import aoti
 
 VOCAB = 100
 WIDTH = 64
@@ -84,6 +90,58 @@ class ReturnsHalf(nn.Module):
         return x.to(torch.float16)
 
 
+class Doubles(nn.Module):
+    def forward(self, x):
+        return x * 2.0
+
+
+class LosesPrecision(nn.Module):
+    """What is subtracted again is too large for the small values that matter, in fewer bits."""
+
+    def forward(self, x):
+        return (x + 4096.0) - 4096.0
+
+
+class RunsCode:
+    """Whoever unpickles it executes it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.folder / "executed"),)
+
+
+def scores_model(module) -> Model:
+    """As tonnage.export wants it described."""
+    ids = Tensor("ids", "INT64", [-1, -1], range=(0, VOCAB - 1))
+    mask = Tensor("mask", "INT64", [-1, -1], source="mask")
+    return Model(name="scores", module=module, inputs=[ids, mask], max_length=64,
+                 outputs=[Tensor("scores", "FP32", [-1, 2]), Tensor("mean", "FP32", [-1, WIDTH])])
+
+
+def with_other_fact(source: pathlib.Path, target: pathlib.Path, key: str, value: str) -> None:
+    """A copy of a compiled file that says something else of itself."""
+    with zipfile.ZipFile(source) as there, zipfile.ZipFile(target, "w") as copy:
+        for item in there.infolist():
+            content = there.read(item)
+            if item.filename.endswith("wrapper_metadata.json"):
+                metadata = json.loads(content)
+                config = json.loads(metadata["tonnage"])
+                config["facts"][key] = value
+                content = json.dumps({**metadata, "tonnage": json.dumps(config)}).encode()
+            copy.writestr(item.filename, content)
+
+
+def make_compiled(folder: pathlib.Path, model: Model) -> None:
+    generator = torch.Generator().manual_seed(3)
+    path = folder / "compiled.pt2"
+    aoti.write(model, path, "fp32", model.make_inputs([5, 3], generator), artefacts.config_json(model))
+    with_other_fact(path, folder / "compiled_elsewhere.pt2", "compiled_for_cpu_flags", "avx2 avx4096")
+    with_other_fact(path, folder / "compiled_by_another_torch.pt2", "compiled_for_torch", "1.2.3+cpu")
+    (folder / "half.pt2").write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
 def main() -> None:
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
@@ -103,7 +161,10 @@ def main() -> None:
     as_dict = AsDict().eval()
     as_dict.inner = scores
     torch.jit.save(torch.jit.script(as_dict), folder / "as_dict.pt")
+    torch.jit.save(torch.jit.script(scores), folder / "scripted.pt")
     for name, module in [
+        ("doubles", Doubles()),
+        ("loses_precision", LosesPrecision()),
         ("changes_its_input", ChangesItsInput()),
         ("keeps_the_graph", KeepsTheGraph()),
         ("hoards", Hoards()),
@@ -111,6 +172,18 @@ def main() -> None:
     ]:
         torch.jit.save(torch.jit.script(module), folder / f"{name}.pt")
     (folder / "broken.pt").write_bytes(b"not an archive")
+    whole = (folder / "scores.pt").read_bytes()
+    (folder / "half.pt").write_bytes(whole[: len(whole) // 2])
+    torch.save(RunsCode(folder), folder / "saved_by_torch.pt")
+
+    model = scores_model(scores.requires_grad_(False))
+    rows = held_out.make(model, [5, 9, 20, 40], torch.Generator().manual_seed(5))
+    (folder / "held_out.json").write_text(rows)
+    other = json.loads(rows)
+    for row in other["rows"]:
+        row["outputs"]["mean"] = row["outputs"]["mean"][::-1]
+    (folder / "held_out_of_another.json").write_text(json.dumps(other))
+    make_compiled(folder, model)
 
     # What the test sends: 3 rows of 11 ids, the last two positions of the last row are padding.
     ids = (torch.arange(33) * 37 % VOCAB).reshape(3, 11)
