@@ -125,6 +125,20 @@ TEST(Arguments, WrongValuesSayWhereTheyCameFromAndWhatIsAllowed) {
   mistake({"serve", "--models"});
 }
 
+TEST(Arguments, RouteAndPrecisionAreWordsOfTheTableOfRoutes) {
+  const auto options = serve({"--route", "script", "--precision", "bf16"});
+  EXPECT_EQ(options.route.route, "script");
+  EXPECT_EQ(options.route.precision, model::Precision::kBf16);
+  EXPECT_TRUE(serve({"--route", "model"}).route.route.empty());
+  EXPECT_FALSE(serve({"--precision", "model"}).route.precision.has_value());
+  const std::string route = mistake({"serve", "--models", "m", "--route", "tensorflow"});
+  EXPECT_NE(route.find("'tensorflow' is not allowed; allowed: \"model\", \"trace\""), std::string::npos)
+      << route;
+  const std::string precision = mistake({"serve", "--models", "m", "--precision", "int4"});
+  EXPECT_NE(precision.find("'int4' is not allowed; allowed: model, fp32, bf16, fp16"), std::string::npos)
+      << precision;
+}
+
 TEST(Arguments, WhatIsMissingIsAskedFor) {
   EXPECT_EQ(mistake({"serve"}), "tonnage serve: which models? Give --models DIR");
   EXPECT_EQ(mistake({"inspect"}), "tonnage inspect: which MODEL? Give its folder");

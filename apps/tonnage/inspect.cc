@@ -42,7 +42,8 @@ std::string signed_bytes(std::int64_t bytes) {
 
 void print_table(const server::Inspection& seen) {
   const model::ModelSpec& spec = *seen.spec;
-  fmt::print("{} version {}, route {}, {}\n", spec.name, spec.version, spec.route, seen.loaded.runtime);
+  fmt::print("{} version {}, route {} in {}, {}\n", spec.name, spec.version, spec.route,
+             model::precision_name(spec.precision), seen.loaded.runtime);
   print_tensors("input", spec.inputs);
   print_tensors("output", spec.outputs);
   fmt::print("\n  weights {}   base {}   ready after {:.1f} s   {}   margin {:.2f} %   enforcement {}\n",
@@ -78,9 +79,10 @@ void append_tensors(std::string& out, const std::vector<model::TensorSpec>& tens
 
 void print_json(const server::Inspection& seen) {
   const model::ModelSpec& spec = *seen.spec;
-  std::string out = fmt::format("{{\"name\":{},\"version\":{},\"route\":{},\"runtime\":{},\"inputs\":[",
-                                json_string(spec.name), json_string(spec.version), json_string(spec.route),
-                                json_string(seen.loaded.runtime));
+  std::string out = fmt::format(
+      "{{\"name\":{},\"version\":{},\"route\":{},\"precision\":\"{}\",\"runtime\":{},\"inputs\":[",
+      json_string(spec.name), json_string(spec.version), json_string(spec.route),
+      model::precision_name(spec.precision), json_string(seen.loaded.runtime));
   append_tensors(out, spec.inputs);
   out += "],\"outputs\":[";
   append_tensors(out, spec.outputs);
@@ -126,6 +128,7 @@ int run_inspect(const InspectOptions& options) {
   server::ServerOptions server;
   server.models = options.model;
   server.memory = options.memory;
+  server.route = options.route;
   server.threads = options.threads;
   server.state_directory = options.state_directory;
   server.worker_directory = options.worker_directory;

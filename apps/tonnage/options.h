@@ -30,6 +30,7 @@ struct InspectOptions {
   std::string state_directory;  // profiles known already
   std::string worker_directory;
   std::string python;
+  model::RouteChoice route;
   Bytes memory;  // for "largest admissible batch"; 0: detected
   std::uint32_t threads = 0;
 };
@@ -43,6 +44,7 @@ struct ProfileOptions {
   std::string state_directory;
   std::string worker_directory;
   std::string python;
+  model::RouteChoice route;
   Bytes memory;
   std::uint32_t threads = 0;
 };

@@ -28,6 +28,7 @@ int run_profile(const ProfileOptions& options) {
   server::ServerOptions server;
   server.models = options.model;
   server.memory = options.memory;
+  server.route = options.route;
   server.threads = options.threads;
   server.state_directory = options.state_directory;
   server.worker_directory = options.worker_directory;

@@ -30,6 +30,9 @@ Setting number_setting(Name name, double& into, double min, double max);
 Setting port_setting(Name name, std::optional<std::uint16_t>& into);
 Setting word_setting(Name name, std::string& into, std::initializer_list<const char*> allowed);
 
+// --route and --precision.
+void add_route(Settings& settings, model::RouteChoice& into);
+
 template <std::unsigned_integral T>
 Setting count_setting(Name name, T& into, std::uint64_t min = 0,
                       std::uint64_t max = std::numeric_limits<T>::max()) {

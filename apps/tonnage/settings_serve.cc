@@ -87,6 +87,7 @@ void add_network(Settings& settings, server::ServerOptions& o) {
 }
 
 void add_workers(Settings& settings, server::ServerOptions& o) {
+  add_route(settings, o.route);
   settings.push_back(count_setting({"threads", "N", "of each worker; 0: what the model says, else all cores"},
                                    o.threads, 0, 1024));
   settings.push_back(count_setting({"text-threads", "N", "that turn text into ids"}, o.text_threads, 1, 64));

@@ -18,6 +18,7 @@ Settings lone_model_settings(Options& options) {
   settings.push_back(switch_setting({"json", "", "one JSON object instead of a table"}, options.json));
   settings.push_back(bytes_setting({"memory", "SIZE", "budget for the largest admissible batch; 0: detected"},
                                    options.memory));
+  add_route(settings, options.route);
   settings.push_back(count_setting({"threads", "N", "of the worker; 0: what the model says, else all cores"},
                                    options.threads, 0, 1024));
   settings.push_back(

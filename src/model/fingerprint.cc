@@ -26,6 +26,8 @@ Result<std::string> fingerprint(const ModelSpec& spec, std::string_view runtime)
   hash.add_field("tonnage fingerprint 1");
   hash.add_field(runtime);
   hash.add_field(spec.route);
+  hash.add_field(precision_name(spec.precision));
+  hash.add_field(spec.freeze ? "frozen" : "");
   hash.add_field(fmt::format("{} {} {} {}", spec.threads, spec.max_length, spec.batching.pad_multiple,
                              static_cast<int>(spec.meet)));
   add_tensors(hash, spec.inputs);

@@ -11,7 +11,10 @@ namespace {
 
 std::vector<wire::TensorDoc> to_docs(const std::vector<TensorSpec>& tensors) {
   std::vector<wire::TensorDoc> docs;
-  for (const TensorSpec& tensor : tensors) docs.push_back({tensor.name, tensor.type, tensor.dims});
+  for (const TensorSpec& tensor : tensors) {
+    docs.push_back({tensor.name, tensor.type, tensor.dims});
+    if (tensor.range) docs.back().range = wire::ValueRange{tensor.range->min, tensor.range->max};
+  }
   return docs;
 }
 
@@ -22,6 +25,7 @@ std::vector<TensorSpec> to_specs(const std::vector<wire::TensorDoc>& docs) {
     spec.name = doc.name;
     spec.type = doc.type;
     spec.dims = doc.dims;
+    if (doc.range) spec.range = ValueRange{doc.range->min, doc.range->max};
     specs.push_back(std::move(spec));
   }
   return specs;
@@ -81,6 +85,14 @@ wire::LoadDoc to_load_doc(const ModelSpec& spec) {
   doc.inputs = to_docs(spec.inputs);
   doc.outputs = to_docs(spec.outputs);
   doc.options = spec.options;
+  if (spec.path.empty()) return doc;
+  doc.options["precision"] = precision_name(spec.precision);
+  doc.options["max_length"] = fmt::format("{}", spec.max_length);
+  doc.options["freeze"] = spec.freeze ? "true" : "false";
+  if (!spec.held_out.empty()) {
+    doc.options["held_out"] = spec.held_out;
+    doc.options["parity_min_cosine"] = fmt::format("{}", spec.parity_min_cosine);
+  }
   return doc;
 }
 

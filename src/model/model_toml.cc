@@ -112,6 +112,8 @@ void read_limits(Reader& reader, ModelSpec& spec) {
   reader.choice("rows", spec.rows, {{"spread", RowsRule::kSpread}, {"together", RowsRule::kTogether}});
   reader.choice("meet", spec.meet, {{"pad", MeetRule::kPad}, {"group", MeetRule::kGroup}});
   reader.boolean("idempotent", spec.idempotent);
+  reader.boolean("freeze", spec.freeze);
+  reader.number("parity_min_cosine", spec.parity_min_cosine, -1, 1);
   reader.duration("deadline_ms", milliseconds(1), spec.deadline);
   reader.table("batching", [&](Reader& r) { read_batching(r, spec.batching); });
   reader.integer("max_rows_per_request", spec.max_rows_per_request, 1, kMaxRowsPerRequest);
@@ -137,6 +139,8 @@ void read_native(Reader& reader, ModelSpec& spec) {
 
 void read_route(Reader& reader, ModelSpec& spec) {
   reader.text("route", spec.route);
+  reader.choice("precision", spec.precision,
+                {{"fp32", Precision::kFp32}, {"bf16", Precision::kBf16}, {"fp16", Precision::kFp16}});
   reader.free_table("stub", spec.options);
   reader.table("native", [&](Reader& r) { read_native(r, spec); });
   if (spec.route.empty() && reader.has("native")) spec.route = "native";

@@ -19,14 +19,15 @@ namespace tonnage::model {
 
 // `directory` is the model's folder (holds model.toml and <version>/).
 Result<ModelSpec> parse_model_toml(std::string_view text, const std::string& directory);
-Result<ModelSpec> load_model_directory(const std::string& directory);
+// `choice` overrides what model.toml says.
+Result<ModelSpec> load_model_directory(const std::string& directory, const RouteChoice& choice = {});
 
 struct RepositoryEntry {
   std::string directory;
   Result<ModelSpec> spec;  // a broken model does not hide the others
 };
 // `root` holds model folders, or is one model folder itself. Sorted by name.
-Result<std::vector<RepositoryEntry>> scan_repository(const std::string& root);
+Result<std::vector<RepositoryEntry>> scan_repository(const std::string& root, const RouteChoice& choice = {});
 
 wire::LoadDoc to_load_doc(const ModelSpec& spec);
 // Takes over inputs and outputs that model.toml left out; a contradiction is bad_config.

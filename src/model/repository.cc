@@ -6,6 +6,8 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "model/detail/consistency.h"
 #include "model/detail/script_folder.h"
@@ -16,6 +18,8 @@ namespace tonnage::model {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::string_view kHeldOut = "held_out.json";
 
 Status no_model(std::string detail) { return {Code::kNotFound, "no_model", std::move(detail)}; }
 
@@ -65,47 +69,64 @@ Result<std::string> read_file(const fs::path& path) {
   return std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
 }
 
-// The file of a route in `folder`: what [native] names as its entry, else what the table says.
-std::optional<fs::path> file_of(const fs::path& folder, const Route& route, const ModelSpec& spec) {
+// What [native] names as its entry is the file of that route; empty: not said.
+std::string entry_file(const Route& route, const ModelSpec& spec) {
   const auto entry = spec.options.find("entry");
-  if (route.other_file.empty() || entry == spec.options.end()) {
-    for (const std::string_view name : {route.file, route.other_file}) {
-      if (!name.empty() && is_file(folder / name)) return folder / name;
-    }
-    return std::nullopt;
-  }
-  const fs::path file = folder / entry->second.substr(0, entry->second.find(':'));
-  return is_file(file) ? std::optional(file) : std::nullopt;
+  if (!is_script(route.file) || entry == spec.options.end()) return {};
+  return entry->second.substr(0, entry->second.find(':'));
 }
 
-std::string expected_file(const Route& route, const ModelSpec& spec) {
-  const auto entry = spec.options.find("entry");
-  if (route.other_file.empty()) return std::string(route.file);
-  if (entry != spec.options.end()) return entry->second.substr(0, entry->second.find(':'));
-  return fmt::format("{} or {}", route.file, route.other_file);
+// Names of the files that the route would take in this precision, best first.
+std::vector<std::string> candidates(const Route& route, const ModelSpec& spec) {
+  if (std::string entry = entry_file(route, spec); !entry.empty()) return {std::move(entry)};
+  return files_of(route, spec.precision);
+}
+
+// The first of them that is there; empty: none.
+std::string file_in(const fs::path& folder, const Route& route, const ModelSpec& spec) {
+  for (const std::string& name : candidates(route, spec)) {
+    if (is_file(folder / name)) return (folder / name).string();
+  }
+  return {};
+}
+
+// "\"trace\", \"script\"": what could be loaded from this folder instead.
+std::string routes_in(const fs::path& folder, const ModelSpec& spec) {
+  std::string names;
+  for (const Route& route : routes()) {
+    if (!file_in(folder, route, spec).empty())
+      names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", route.name);
+  }
+  return names;
+}
+
+Status find_file_of(const Route& route, const fs::path& folder, ModelSpec& spec) {
+  const std::string_view precision = precision_name(spec.precision);
+  if (!has_precision(route, spec.precision)) {
+    return invalid("bad_config", fmt::format("{}: route \"{}\" has no precision \"{}\"; allowed: \"fp32\"",
+                                             folder.string(), route.name, precision));
+  }
+  if (route.file.empty()) return Status::ok();
+  spec.path = file_in(folder, route, spec);
+  if (!spec.path.empty()) return Status::ok();
+  const std::string there = routes_in(folder, spec);
+  return no_model(fmt::format("{} holds no {}, the file of route \"{}\" in {}; it holds files of: {}",
+                              folder.string(), fmt::join(candidates(route, spec), " or "), route.name,
+                              precision, there.empty() ? "none" : there));
 }
 
 // Which file the model is, and by which route, where model.toml does not say.
 Status find_model_file(const fs::path& folder, ModelSpec& spec) {
-  if (const Route* said = find_route(spec.route)) {
-    if (said->file.empty()) return Status::ok();
-    const auto file = file_of(folder, *said, spec);
-    if (!file) {
-      return no_model(fmt::format("{} holds no {}, the file of route \"{}\"", folder.string(),
-                                  expected_file(*said, spec), said->name));
-    }
-    spec.path = file->string();
-    return Status::ok();
-  }
+  if (const Route* said = find_route(spec.route)) return find_file_of(*said, folder, spec);
   std::string known;
   for (const Route& route : routes()) {
-    if (route.file.empty()) continue;
-    if (const auto file = file_of(folder, route, spec)) {
+    if (std::string file = file_in(folder, route, spec); !file.empty()) {
       spec.route = route.name;
-      spec.path = file->string();
+      spec.path = std::move(file);
       return Status::ok();
     }
-    known += fmt::format("{}{} (\"{}\")", known.empty() ? "" : ", ", route.file, route.name);
+    for (const std::string& file : candidates(route, spec))
+      known += fmt::format("{}{} (\"{}\")", known.empty() ? "" : ", ", file, route.name);
   }
   return no_model(
       fmt::format("{} holds no model file: expected one of {}, or a model.toml with route = \"stub\"",
@@ -113,8 +134,12 @@ Status find_model_file(const fs::path& folder, ModelSpec& spec) {
 }
 
 bool holds_a_model_file(const fs::path& folder) {
-  return std::ranges::any_of(routes(),
-                             [&](const Route& route) { return file_of(folder, route, {}).has_value(); });
+  ModelSpec any;
+  for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16}) {
+    any.precision = precision;
+    if (!routes_in(folder, any).empty()) return true;
+  }
+  return false;
 }
 
 bool looks_like_a_model(const fs::path& folder) {
@@ -135,7 +160,7 @@ Bytes weight_file_bytes(const ModelSpec& spec) {
   return error ? Bytes() : Bytes(size);
 }
 
-Result<ModelSpec> load_model_directory(const std::string& directory) {
+Result<ModelSpec> load_model_directory(const std::string& directory, const RouteChoice& choice) {
   if (!is_folder(directory)) return no_model(fmt::format("{} is not a folder", directory));
   const fs::path folder(directory);
   std::string text;
@@ -143,6 +168,8 @@ Result<ModelSpec> load_model_directory(const std::string& directory) {
     TONNAGE_ASSIGN(text, read_file(folder / "model.toml"));
   }
   TONNAGE_ASSIGN(ModelSpec spec, parse_model_toml(text, directory));
+  if (!choice.route.empty()) spec.route = choice.route;
+  if (choice.precision) spec.precision = *choice.precision;
 
   fs::path version_folder = folder;
   if (const auto version = highest_version(folder)) {
@@ -151,6 +178,7 @@ Result<ModelSpec> load_model_directory(const std::string& directory) {
   }
   spec.directory = version_folder.string();
   TONNAGE_TRY(find_model_file(version_folder, spec));
+  if (is_file(version_folder / kHeldOut)) spec.held_out = (version_folder / kHeldOut).string();
   if (spec.route == "stub" && spec.inputs.empty()) {
     return invalid("bad_config", fmt::format("{}/model.toml: a stub has no file that could name its inputs; "
                                              "write [[input]]",
@@ -163,17 +191,17 @@ Result<ModelSpec> load_model_directory(const std::string& directory) {
   return spec;
 }
 
-Result<std::vector<RepositoryEntry>> scan_repository(const std::string& root) {
+Result<std::vector<RepositoryEntry>> scan_repository(const std::string& root, const RouteChoice& choice) {
   if (!is_folder(root)) return no_model(fmt::format("{} is not a folder", root));
   std::vector<RepositoryEntry> entries;
   if (looks_like_a_model(root)) {
-    entries.push_back({root, load_model_directory(root)});
+    entries.push_back({root, load_model_directory(root, choice)});
     return entries;
   }
   for (const fs::path& child : children(root)) {
     // A folder without anything of a model (texts, notes) is not a broken model.
     if (!is_folder(child) || is_skipped(child) || !looks_like_a_model(child)) continue;
-    entries.push_back({child.string(), load_model_directory(child.string())});
+    entries.push_back({child.string(), load_model_directory(child.string(), choice)});
   }
   if (entries.empty()) {
     return no_model(

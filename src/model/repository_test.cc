@@ -136,6 +136,71 @@ TEST_F(Repository, AFolderWithoutAModelFileIsToldWhichFilesThereAre) {
   EXPECT_NE(scan().at(0).spec.status().detail().find("model.pt (\"trace\")"), std::string::npos);
 }
 
+TEST_F(Repository, AnOverrideChoosesRouteAndPrecisionAboveModelToml) {
+  write("m/model.toml", "route = \"script\"\nprecision = \"bf16\"");
+  write("m/1/model.pt", "traced");
+  write("m/1/model.script.pt", "scripted");
+  const std::string folder = (root_ / "m").string();
+  const auto own = load_model_directory(folder);
+  ASSERT_TRUE(own.is_ok()) << own.status().to_string();
+  EXPECT_EQ(own->path, (root_ / "m/1/model.script.pt").string());
+  EXPECT_EQ(own->precision, Precision::kBf16);
+  const auto chosen = load_model_directory(folder, {.route = "trace", .precision = Precision::kFp32});
+  ASSERT_TRUE(chosen.is_ok()) << chosen.status().to_string();
+  EXPECT_EQ(chosen->route, "trace");
+  EXPECT_EQ(chosen->path, (root_ / "m/1/model.pt").string());
+  EXPECT_EQ(chosen->precision, Precision::kFp32);
+}
+
+TEST_F(Repository, ACompiledModelHasAFilePerPrecision) {
+  write("m/1/model.pt", "traced");
+  write("m/1/model.bf16.pt2", "compiled");
+  const std::string folder = (root_ / "m").string();
+  const auto chosen = load_model_directory(folder, {.route = "aoti", .precision = Precision::kBf16});
+  ASSERT_TRUE(chosen.is_ok()) << chosen.status().to_string();
+  EXPECT_EQ(chosen->path, (root_ / "m/1/model.bf16.pt2").string());
+  const Status status = load_model_directory(folder, {.route = "aoti"}).status();
+  EXPECT_NE(status.detail().find("no model.pt2, the file of route \"aoti\" in fp32"), std::string::npos)
+      << status.detail();
+}
+
+TEST_F(Repository, AScriptedModelMayAlsoBeCalledModelPt) {
+  write("m/model.toml", "route = \"script\"");
+  write("m/1/model.pt", "scripted");
+  EXPECT_EQ(scan().at(0).spec->path, (root_ / "m/1/model.pt").string());
+}
+
+TEST_F(Repository, ARouteWhoseFileIsMissingIsToldWhichRoutesThereAre) {
+  write("m/1/model.script.pt", "scripted");
+  const Status status = load_model_directory((root_ / "m").string(), {.route = "trace"}).status();
+  EXPECT_EQ(status.reason(), "no_model");
+  EXPECT_NE(
+      status.detail().find("no model.pt, the file of route \"trace\" in fp32; it holds files of: \"script\""),
+      std::string::npos)
+      << status.detail();
+}
+
+TEST_F(Repository, ARouteWithoutThePrecisionIsToldSo) {
+  write("m/model.toml", kStub);
+  const Status status =
+      load_model_directory((root_ / "m").string(), {.route = "", .precision = Precision::kBf16}).status();
+  EXPECT_EQ(status.reason(), "bad_config");
+  EXPECT_NE(status.detail().find("route \"stub\" has no precision \"bf16\""), std::string::npos)
+      << status.detail();
+}
+
+TEST_F(Repository, HeldOutRowsBesideTheModelGoToTheWorkerWithTheirThreshold) {
+  write("m/1/model.pt", "");
+  EXPECT_FALSE(to_load_doc(*scan().at(0).spec).options.contains("held_out"));
+  write("m/1/held_out.json", "{}");
+  write("m/model.toml", "parity_min_cosine = 0.99\nfreeze = true\nprecision = \"bf16\"");
+  const auto options = to_load_doc(*scan().at(0).spec).options;
+  EXPECT_EQ(options.at("held_out"), (root_ / "m/1/held_out.json").string());
+  EXPECT_EQ(options.at("parity_min_cosine"), "0.99");
+  EXPECT_EQ(options.at("freeze"), "true");
+  EXPECT_EQ(options.at("precision"), "bf16");
+}
+
 TEST_F(Repository, AStubMustNameItsInputs) {
   write("m/model.toml", "[stub]\nmodel = \"echo\"\n");
   EXPECT_EQ(scan().at(0).spec.status().reason(), "bad_config");
@@ -173,7 +238,10 @@ TEST_F(Fingerprint, ChangesWithWhatDecidesCost) {
   other.threads = 7;
   EXPECT_NE(*fingerprint(other, "libtorch 2.13.0"), first);
   other = spec;
-  other.options["precision"] = "bf16";
+  other.precision = Precision::kBf16;
+  EXPECT_NE(*fingerprint(other, "libtorch 2.13.0"), first);
+  other = spec;
+  other.freeze = true;
   EXPECT_NE(*fingerprint(other, "libtorch 2.13.0"), first);
   EXPECT_NE(*fingerprint(loaded("weightt"), "libtorch 2.13.0"), first);
 }

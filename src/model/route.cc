@@ -8,14 +8,27 @@
 namespace tonnage::model {
 namespace {
 
+using enum PrecisionRule;
+
 // TorchScript holds the file and the module at once while it loads.
 constexpr Route kRoutes[] = {
-    {"trace", "tonnage-worker-torch", "model.pt", 2.0, Tier::kExact},
-    {"script", "tonnage-worker-torch", "model.pt", 2.0, Tier::kExact},
+    {"trace", "tonnage-worker-torch", "model.pt", 2.0, Tier::kExact, kConverted},
+    {"script", "tonnage-worker-torch", "model.script.pt", 2.0, Tier::kExact, kConverted, "model.pt"},
+    // The program that is mapped holds the weights once; they are unpacked to disk.
+    {"aoti", "tonnage-worker-torch", "model.pt2", 1.0, Tier::kExact, kPerFile},
     // Last of those with a file: what can be loaded without running a script of the folder comes first.
-    {"native", "tonnage-worker-native", "inference.py", 2.0, Tier::kCapped, "code/inference.py"},
+    {"native", "tonnage-worker-native", "inference.py", 2.0, Tier::kCapped, kConverted, "code/inference.py"},
     {"stub", "tonnage-worker-stub", "", 1.0, Tier::kExact},
 };
+
+constexpr std::pair<std::string_view, Precision> kPrecisions[] = {
+    {"fp32", Precision::kFp32}, {"bf16", Precision::kBf16}, {"fp16", Precision::kFp16}};
+
+// "model.pt2" → "model.bf16.pt2"
+std::string with_precision(std::string_view file, Precision precision) {
+  std::string name(file);
+  return name.insert(name.rfind('.'), "." + std::string(precision_name(precision)));
+}
 
 }  // namespace
 
@@ -32,6 +45,20 @@ const Route& route_of(std::string_view name) {
   return *route;
 }
 
+bool has_precision(const Route& route, Precision precision) {
+  return precision == Precision::kFp32 || route.precisions != kFp32Only;
+}
+
+std::vector<std::string> files_of(const Route& route, Precision precision) {
+  std::vector<std::string> files;
+  if (!has_precision(route, precision)) return files;
+  const bool is_compiled_in = precision != Precision::kFp32 && route.precisions == kPerFile;
+  for (const std::string_view file : {route.file, route.other_file}) {
+    if (!file.empty()) files.push_back(is_compiled_in ? with_precision(file, precision) : std::string(file));
+  }
+  return files;
+}
+
 std::string route_names() {
   std::string names;
   for (const Route& route : kRoutes) {
@@ -44,5 +71,19 @@ std::string route_names() {
 std::string_view tier_name(Tier tier) { return tier == Tier::kExact ? "exact" : "capped"; }
 
 double charged_per_byte(Tier tier) { return tier == Tier::kExact ? 1.0 : 1.1; }
+
+std::string_view precision_name(Precision precision) {
+  for (const auto& [name, value] : kPrecisions) {
+    if (value == precision) return name;
+  }
+  return "";
+}
+
+std::optional<Precision> find_precision(std::string_view name) {
+  for (const auto& [known, value] : kPrecisions) {
+    if (known == name) return value;
+  }
+  return std::nullopt;
+}
 
 }  // namespace tonnage::model

@@ -15,6 +15,7 @@
 
 #include "base/bytes.h"
 #include "base/time.h"
+#include "model/route.h"
 #include "tensor/datatype.h"
 
 namespace tonnage::model {
@@ -78,9 +79,11 @@ struct TokenizerSpec {
 struct ModelSpec {
   std::string name;
   std::string version = "1";
-  std::string route;      // one of model/route.h
+  std::string route;  // a name of the table of routes
+  Precision precision = Precision::kFp32;
   std::string directory;  // of the version
   std::string path;       // model file; empty for the stub
+  std::string held_out;   // rows with known answers, run after each load; empty: none
   std::vector<TensorSpec> inputs;
   std::vector<TensorSpec> outputs;
 
@@ -99,7 +102,9 @@ struct ModelSpec {
   std::map<std::string, std::string> metadata;  // shown by inspect and GET /v2/models/NAME
 
   std::uint32_t workers = 1;
-  std::uint32_t threads = 0;  // 0: all cores
+  std::uint32_t threads = 0;         // 0: all cores
+  bool freeze = false;               // TorchScript: weights inlined while loading
+  double parity_min_cosine = 0.999;  // of every held-out row, or the model does not load
   bool idempotent = true;
   Duration deadline{0};                        // 0: the port's default
   std::map<std::string, std::string> options;  // to the worker: [stub] or [native] table, precision, …

@@ -72,7 +72,7 @@ struct LoneModel::State {
 
 Result<LoneModel> LoneModel::start(const ServerOptions& options, bool forget,
                                    const std::function<void(double)>& progress) {
-  TONNAGE_ASSIGN(model::ModelSpec spec, model::load_model_directory(options.models));
+  TONNAGE_ASSIGN(model::ModelSpec spec, model::load_model_directory(options.models, options.route));
   if (options.threads > 0) spec.threads = options.threads;
   spec.workers = 1;
   TONNAGE_ASSIGN(const std::vector<memory::DetectedLimit> limits, memory::detect_limits());

@@ -47,7 +47,7 @@ Result<Found> prepare(const ServerOptions& options) {
   found.budget = memory::budget_from(options.memory, limits, options.headroom);
   if (options.models.empty())
     return invalid("no_models", "--models DIR is missing: a folder with models, or one model's folder");
-  TONNAGE_ASSIGN(found.models, model::scan_repository(options.models));
+  TONNAGE_ASSIGN(found.models, model::scan_repository(options.models, options.route));
   for (model::RepositoryEntry& entry : found.models) {
     if (!entry.spec.is_ok()) continue;
     if (options.policy) entry.spec->batching.policy = *options.policy;

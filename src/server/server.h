@@ -43,6 +43,7 @@ struct ServerOptions {
   std::string log_file;            // --log-file; empty: standard error
   std::string log_level = "info";  // --log-level: debug, info, warning, error
 
+  model::RouteChoice route;             // --route, --precision: override every model's
   std::uint32_t threads = 0;            // --threads of each worker; 0: the model's, else all cores
   std::uint32_t text_threads = 1;       // --text-threads: of the tokenizer pool
   std::optional<model::Policy> policy;  // --policy: overrides every model's (dp, buckets, fifo)
