@@ -20,6 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
+from demo_labels import REFERENCE, Labels  # noqa: E402
 from tonnage.serving import Server, ServerFailed  # noqa: E402
 
 MODEL = "reviews"
@@ -102,6 +103,11 @@ def labelled_samples(saved, texts, labels):
     return sorted(chosen, key=lambda c: c[2])
 
 
+def make_server(options, binaries, route, precision):
+    return Server(binaries / "tonnage", options.models / MODEL, "--memory", options.memory, "--route", route,
+                  "--precision", precision, state=options.state)
+
+
 def print_samples(samples):
     print("\nsome reviews, as the model reads them")
     for label, confidence, tokens, text in samples:
@@ -138,6 +144,8 @@ def summarize(load, status, watched, capacity):
 def print_table(result, load, watched):
     refused = ", ".join(f"{reason} {count}" for reason, count in result["refused_by"].items()) or "none"
     rows = [
+        ("route", f"{result['route']} in {result['precision']}; {result['labels_equal']:,} of "
+                  f"{result['labels_compared']:,} labels are those of {' in '.join(REFERENCE)}"),
         ("requests answered", f"{result['answered']:,} of {load['sent']:,} at {result['rate']:.1f}/s "
                               f"(capacity {result['capacity']:.1f}/s), {result['distinct_lengths']} distinct lengths"),
         ("refused", f"{result['refused']:,} ({refused})"),
@@ -162,26 +170,57 @@ def print_table(result, load, watched):
               f"{mib(process['vm_hwm_bytes'])} (VmHWM)")
 
 
+def ask_reference(options, binaries, labels, send):
+    say(f"asking route {REFERENCE[0]} in {REFERENCE[1]} for the labels of the same {options.requests} requests, once")
+    server = make_server(options, binaries, *REFERENCE)
+    try:
+        server.start()
+        server.wait_ready(say=say)
+        with tempfile.NamedTemporaryFile(suffix=".jsonl") as saved:
+            send(server, "--saturate", 64, "--requests", options.requests, "--seed", options.seed, "--save", saved.name)
+            labels.keep(Path(saved.name))
+    finally:
+        server.stop()
+
+
+def resolve_route(options):
+    """Route and precision that the server will choose."""
+    own = tomllib.loads((options.models / MODEL / "model.toml").read_text())
+    route = own.get("route", REFERENCE[0]) if options.route == "model" else options.route
+    precision = own.get("precision", REFERENCE[1]) if options.precision == "model" else options.precision
+    return route, precision
+
+
 def run(options, scratch):
     binaries = options.build.resolve() / "bin"
     labels = tomllib.loads((options.models / MODEL / "model.toml").read_text())["labels"]
     texts = collect_texts(options.models / "texts", scratch / "texts.jsonl")
-    server = Server(binaries / "tonnage", options.models / MODEL, "--memory", options.memory, state=options.state)
-    watch = load = None
+    load = None
+
+    def send(server, *arguments):
+        nonlocal load
+        load = Load(binaries / "tonnage", server.url, scratch / "texts.jsonl")
+        return load.run(*arguments)
+
+    chosen = resolve_route(options)
+    expected = Labels(options.state, options.models / MODEL, (options.seed, options.requests, len(texts)))
+    server = make_server(options, binaries, *chosen)
+    watch = None
     try:
-        say(f"starting tonnage serve with a budget of {options.memory}")
+        if chosen != REFERENCE and not expected.are_known():
+            ask_reference(options, binaries, expected, send)
+        say(f"starting tonnage serve with a budget of {options.memory}, route {chosen[0]} in {chosen[1]}")
         server.start()
         watch = Watch(binaries / "tonnage-watch", server.process.pid, scratch / "watch.json")
         server.wait_ready(say=say)
         say(f"ready after {server.cold_start_s:.1f} s")
-        load = Load(binaries / "tonnage", server.url, scratch / "texts.jsonl")
         warmup = max(100, options.requests // 10)
         say(f"warming up: {warmup} requests, 64 at a time")
-        capacity = load.run("--saturate", 64, "--requests", warmup, "--seed", options.seed + 1)["rps"]
+        capacity = send(server, "--saturate", 64, "--requests", warmup, "--seed", options.seed + 1)["rps"]
         rate = max(SHARE_OF_CAPACITY * capacity, 0.1)
         say(f"sending {options.requests} reviews at {rate:.1f}/s, 0.7 × {capacity:.1f}/s")
-        measured = load.run("--rate", f"{rate:.3f}", "--requests", options.requests, "--seed", options.seed, "--save",
-                            scratch / "saved.jsonl")
+        measured = send(server, "--rate", f"{rate:.3f}", "--requests", options.requests, "--seed", options.seed, "--save",
+                        scratch / "saved.jsonl")
         status = server.status()
     finally:
         if load:
@@ -191,6 +230,10 @@ def run(options, scratch):
         server.stop()
     watched = watch.result()
     result = summarize(measured, status, watched, capacity)
+    if chosen == REFERENCE:
+        expected.keep(scratch / "saved.jsonl")
+    equal, compared = expected.compare(scratch / "saved.jsonl")
+    result.update(route=chosen[0], precision=chosen[1], labels_equal=equal, labels_compared=compared)
     print_samples(labelled_samples(scratch / "saved.jsonl", texts, labels))
     print_table(result, measured, watched)
     return result
@@ -200,6 +243,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=2000)
     parser.add_argument("--memory", default="400MiB", help="the server's whole budget (default %(default)s)")
+    parser.add_argument("--route", default="model", help="as tonnage serve takes it; its file must have been exported")
+    parser.add_argument("--precision", default="model", help="as tonnage serve takes it")
     parser.add_argument("--seed", type=int, default=3)
     parser.add_argument("--build", type=Path, default=Path("build/release"))
     parser.add_argument("--models", type=Path, default=Path("build/models"))

@@ -2,6 +2,7 @@
 import json
 
 import demo
+import demo_labels
 
 
 def test_shows_some_answered_reviews_of_every_class_once(tmp_path):
@@ -37,3 +38,17 @@ def test_the_summary_holds_the_keys_that_scripts_read():
     assert {"answered", "refused", "budget_bytes", "highest_use_bytes", "fifo_would_need_bytes", "padding_waste",
             "peak_error_median", "worker_deaths"} <= set(result)
     assert result["padding_waste"] == 0.1 and result["rows_per_batch"] == 3
+
+
+def test_labels_are_compared_by_text_with_those_of_the_reference(tmp_path):
+    def saved(name, scores):
+        rows = [{"status": 200, "text": text, "scores": pair} for text, pair in scores.items()]
+        (tmp_path / name).write_text("\n".join(map(json.dumps, [*rows, {"status": 503, "text": 9}])) + "\n")
+        return tmp_path / name
+
+    labels = demo_labels.Labels(tmp_path, tmp_path, (3, 2000))
+    assert not labels.are_known()
+    labels.keep(saved("reference", {1: [0.2, 0.8], 2: [0.9, 0.1], 3: [0.9, 0.1]}))
+    again = demo_labels.Labels(tmp_path, tmp_path, (3, 2000))
+    assert again.compare(saved("other", {1: [0.3, 0.7], 2: [0.4, 0.6], 8: [1.0, 0.0]})) == (1, 2)
+    assert not demo_labels.Labels(tmp_path, tmp_path, (4, 2000)).are_known()
