@@ -17,6 +17,7 @@ OUTSIDE = {
     "workers/kit": (WORKER_ROOMS | {"kit"}, {"fmt", "nlohmann"}),
     "workers/native": (WORKER_ROOMS | {"kit"}, {"fmt"}),
     "workers/stub": (WORKER_ROOMS | {"kit", "stub"}, {"fmt"}),
+    "workers/onnx": (WORKER_ROOMS | {"kit", "onnx"}, {"fmt", "onnxruntime_c_api"}),
     "workers/torch": (WORKER_ROOMS | {"kit", "torch"}, {"fmt", "torch", "ATen", "c10", "caffe2", "jemalloc", "cuda_runtime_api.h"}),
 }
 # Headers that cost tens of seconds: in how many source files each may be included.

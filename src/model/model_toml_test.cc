@@ -175,7 +175,7 @@ TEST(ModelToml, RefusesWhatIsOutOfRange) {
   error_of("max_length = 0");
   error_of("deadline_ms = -1");
   error_of("[workers]\ncount = 0");
-  error_of("route = \"onnx\"");
+  error_of("route = \"tensorflow\"");
   error_of("route = \"trace\"\n[stub]\nmodel = \"echo\"\n");
   error_of("[tokenizer]\nkind = \"bpe\"\nvocab = \"v\"");
   error_of("[tokenizer]\nkind = \"wordpiece\"");

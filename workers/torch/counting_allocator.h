@@ -2,8 +2,7 @@
 // install_counting_allocator: every CPU tensor of this process is counted by `meter` from now on.
 //
 // Promises:
-//  1. A block carries its meter in a 64-byte header in front of the payload, so that releasing it
-//     needs no global state and works at process exit, from any thread.
+//  1. Its blocks are those of kit/counted_memory.h: released at any time, from any thread.
 //  2. Above the grant, allocate() throws after the meter's flag is set; so it does when malloc
 //     fails inside the grant (pressure). operator new failing flags pressure, too.
 // Call once, before any tensor exists. `meter` must live for ever. Threads: any afterwards.
