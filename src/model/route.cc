@@ -10,14 +10,13 @@ namespace {
 
 using enum PrecisionRule;
 
-// TorchScript holds the file and the module at once while it loads.
+// Most hold the file and what they make of it at once while they load.
 constexpr Route kRoutes[] = {
     {"trace", "tonnage-worker-torch", "model.pt", 2.0, Tier::kExact, kConverted},
     {"script", "tonnage-worker-torch", "model.script.pt", 2.0, Tier::kExact, kConverted, "model.pt"},
     // The program that is mapped holds the weights once; they are unpacked to disk.
     {"aoti", "tonnage-worker-torch", "model.pt2", 1.0, Tier::kExact, kPerFile},
-    // The runtime holds the file's message and the weights made from it at once while it loads.
-    {"onnx", "tonnage-worker-onnx", "model.onnx", 3.0, Tier::kExact},
+    {"onnx", "tonnage-worker-onnx", "model.onnx", 2.0, Tier::kExact},
     // Last of those with a file: what can be loaded without running a script of the folder comes first.
     {"native", "tonnage-worker-native", "inference.py", 2.0, Tier::kCapped, kConverted, "code/inference.py"},
     {"stub", "tonnage-worker-stub", "", 1.0, Tier::kExact},
