@@ -58,6 +58,10 @@ void print_table(const server::Inspection& seen) {
     fmt::print("  it keeps {} with each row: {} so far\n", format_bytes(scale(Bytes(1), kept.bytes_per_row)),
                format_bytes(kept.kept));
   for (const auto& [key, value] : spec.metadata) fmt::print("  {}: {}\n", key, value);
+  std::string sizes;
+  for (const model::SizeSpec& size : spec.sizes) sizes += (sizes.empty() ? "" : " × ") + size.name;
+  if (!sizes.empty())
+    fmt::print("\n  length = padded {}, in units of {} positions\n", sizes, spec.positions_per_unit);
   fmt::print("\n  {:>5} {:>7} {:>12} {:>12} {:>10}\n", "rows", "length", "peak", "grant", "time");
   for (const server::GridPoint& point : seen.grid) {
     fmt::print("  {:>5} {:>7} {:>12} {:>12} {:>8.1f}ms{}\n", point.shape.rows, point.shape.length,

@@ -117,8 +117,8 @@ class Model:
                 f"model '{self.name}': max_length is {self.max_length}; it must be positive exactly when "
                 "an input has a second dim of -1"
             )
-        if self.too_long not in ("refuse", "truncate"):
-            raise DescriptionError(f"model '{self.name}': too_long is '{self.too_long}'; allowed: refuse, truncate")
+        if self.too_long not in ("refuse", "truncate", "chunk"):
+            raise DescriptionError(f"model '{self.name}': too_long is '{self.too_long}'; allowed: refuse, truncate, chunk")
         if self.labels and list(self.outputs[0].dims)[-1] != len(self.labels):
             raise DescriptionError(
                 f"model '{self.name}': {len(self.labels)} labels, but the first output '{self.outputs[0].name}' "

@@ -42,8 +42,11 @@ Status check_grant(const Question& q) {
                                  format_bytes(q.largest_possible_grant));
   if (q.spec->has_length()) {
     const std::uint32_t largest = largest_admissible_length(*q.cost, *q.spec, q.largest_possible_grant);
-    text += fmt::format("; the longest row has length {}, the largest admissible length is {}{}", q.longest,
-                        largest, shape.rows == 1 ? "" : " for a single row");
+    const bool has_sizes = !q.spec->sizes.empty();
+    const std::uint64_t unit = q.spec->positions_per_unit;
+    text += fmt::format("; the longest row has {0} {1}, the largest admissible {0} is {2}{3}",
+                        has_sizes ? "size (in padded positions)" : "length", q.longest * unit, largest * unit,
+                        shape.rows == 1 ? "" : " for a single row");
   }
   return never_fits(std::move(text));
 }

@@ -19,7 +19,8 @@ TEST(Envelope, HoldsTensorsAndTheReplyOfTheLongestRow) {
   request::Request request;
   request.model = std::make_shared<const model::ModelSpec>(testkit::encoder_spec());
   request.rows = 10;
-  request.lengths = {5, 500};
+  request.lengths.assign(10, 5);
+  request.lengths[3] = 500;
   request::RowsTensor ids;
   ids.data = tensor::Buffer(4000);
   request.inputs.emplace_back(std::move(ids));

@@ -42,9 +42,8 @@ Bytes envelope_bytes(const request::Request& request) {
   for (const auto& input : request.inputs) {
     if (input) total += Bytes(input->data.size());
   }
-  std::uint32_t longest = request.length;
-  for (const std::uint32_t length : request.lengths) longest = std::max(longest, length);
-  return total + request.model->output_row_bytes(longest) * request.rows * (1 + kReplyTextFactor);
+  return total +
+         request.model->output_row_bytes(request.largest_size()) * request.rows * (1 + kReplyTextFactor);
 }
 
 }  // namespace tonnage::api

@@ -23,11 +23,16 @@ struct RowRef {
   std::uint32_t row = 0;
 };
 
-Bytes layout_bytes(const model::ModelSpec& spec, std::uint32_t rows, std::uint32_t padded_length);
+// What the rows of a batch planned at `padded_length` are padded to: that length, or in a model with sizes
+// the largest padded size in each dim.
+model::RowSize padded_size(const model::ModelSpec& spec, std::span<const RowRef> rows,
+                           std::uint32_t padded_length);
+
+Bytes layout_bytes(const model::ModelSpec& spec, std::uint32_t rows, const model::RowSize& padded);
 // Output bytes that one batch may produce, by the spec.
-Bytes output_bytes(const model::ModelSpec& spec, std::uint32_t rows, std::uint32_t padded_length);
+Bytes output_bytes(const model::ModelSpec& spec, std::uint32_t rows, const model::RowSize& padded);
 
 Result<std::vector<wire::TensorLayout>> gather(const model::ModelSpec& spec, std::span<const RowRef> rows,
-                                               std::uint32_t padded_length, MutableByteView slot);
+                                               const model::RowSize& padded, MutableByteView slot);
 
 }  // namespace tonnage::batch

@@ -34,10 +34,11 @@ Status check_dims(const model::ModelSpec& spec, const model::TensorSpec& output,
     if (wanted >= 0 && shape.dim(i) != wanted) {
       return bad_output(output, fmt::format("dim {} is {}, the model says {}", i, shape.dim(i), wanted));
     }
-    // Every account above was sized with max_length for a free dim.
-    if (wanted < 0 && spec.has_length() && shape.dim(i) > std::int64_t{spec.max_length}) {
-      return bad_output(output,
-                        fmt::format("dim {} is {}, above max_length {}", i, shape.dim(i), spec.max_length));
+    // Every account above was sized with the largest row for a free dim.
+    const std::int64_t most = spec.has_length() ? spec.largest(output.size_of(i)) : 0;
+    if (wanted < 0 && spec.has_length() && shape.dim(i) > most) {
+      return bad_output(output, fmt::format("dim {} is {}, above the largest {} {}", i, shape.dim(i),
+                                            spec.size_name(output.size_of(i)), most));
     }
   }
   return Status::ok();
@@ -117,9 +118,11 @@ Result<Slice> slice_row(const SplitBatch& batch, std::size_t index, std::uint32_
   slice.rank = layout.shape.rank() - 1;
   for (std::size_t i = 0; i < slice.rank; ++i) {
     const std::int64_t dim = layout.shape.dim(i + 1);
-    const bool is_length = batch.padded_length > 0 && output.dims[i + 1] < 0 && dim == batch.padded_length;
+    const std::size_t size = output.size_of(i + 1);
+    const std::int64_t padded = batch.padded.at.at(size);
+    const bool follows = padded > 0 && output.dims[i + 1] < 0 && dim == padded;
     slice.padded.at(i) = dim;
-    slice.own.at(i) = is_length ? batch.lengths[row] : dim;
+    slice.own.at(i) = follows ? std::int64_t{batch.sizes[row].at.at(size)} : dim;
   }
   const auto bytes = row_bytes(layout, batch.region, row);
   if (!bytes) return bad_output(output, "its strings do not fill its bytes");

@@ -2,8 +2,8 @@
 // split: the outputs of a batch → one slice per row, by counts the server measured itself.
 //
 // Promises: the layouts, written by an untrusted worker, are proven against the region, the spec and
-// the batch before anything is read; free output dims equal to the padded length are cut to the
-// row's own length; a row with a non-finite float fails alone (bad_output/non_finite).
+// the batch before anything is read; free output dims equal to what their size was padded to are cut
+// to the row's own; a row with a non-finite float fails alone (bad_output/non_finite).
 // Threads: the loop. Fails with: internal/bad_output (the whole batch).
 #pragma once
 
@@ -19,16 +19,16 @@
 
 namespace tonnage::batch {
 
-// `region`: the bytes copied out of the output region. `lengths`: of the rows, in batch order.
-// Proves layouts against spec.outputs, lengths.size() rows and the region.
+// `region`: the bytes copied out of the output region. `sizes`: of the rows, in batch order.
+// Proves layouts against spec.outputs, so many rows and the region.
 Status check_outputs(const model::ModelSpec& spec, std::span<const wire::TensorLayout> outputs,
                      std::size_t rows, Bytes region_bytes);
 
 struct SplitBatch {
   const model::ModelSpec& spec;
   std::span<const wire::TensorLayout> outputs;  // proven by check_outputs
-  std::span<const std::uint32_t> lengths;
-  std::uint32_t padded_length = 0;
+  std::span<const model::RowSize> sizes;
+  model::RowSize padded;
   ByteView region;
 };
 

@@ -93,8 +93,8 @@ TEST(SplitRow, CutsAFreeDimToTheRowsOwnLength) {
   Region region;
   region.set(0, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
   const std::vector<wire::TensorLayout> outputs = {layout(DataType::kFp32, {2, 3, 2}, 0, 48)};
-  const std::vector<std::uint32_t> lengths = {1, 3};
-  const SplitBatch batch{spec, outputs, lengths, 3, region.bytes.view()};
+  const std::vector<model::RowSize> sizes = {1, 3};
+  const SplitBatch batch{spec, outputs, sizes, 3, region.bytes.view()};
   std::vector<std::byte> scratch;
   const auto first = split_row(batch, 0, scratch);
   EXPECT_EQ("[1,2]", first.value()[0].shape.to_string());
@@ -112,9 +112,9 @@ TEST(SplitRow, CutsSeveralFreeDimsThroughScratch) {
   region.set(64, {1, 2, 3, 4, 5, 6});
   const std::vector<wire::TensorLayout> outputs = {layout(DataType::kFp32, {1, 3, 3}, 0, 36),
                                                    layout(DataType::kFp32, {1, 2, 3}, 64, 24)};
-  const std::vector<std::uint32_t> lengths = {2};
+  const std::vector<model::RowSize> sizes = {2};
   std::vector<std::byte> scratch;
-  const auto row = split_row({spec, outputs, lengths, 3, region.bytes.view()}, 0, scratch);
+  const auto row = split_row({spec, outputs, sizes, 3, region.bytes.view()}, 0, scratch);
   ASSERT_TRUE(row.is_ok());
   EXPECT_EQ((std::vector<float>{1, 2, 4, 5}), values_of(row.value()[0]));
   EXPECT_EQ((std::vector<float>{1, 2, 4, 5}), values_of(row.value()[1]));
@@ -129,9 +129,9 @@ TEST(SplitRow, LeavesFixedDimsAndOtherFreeDimsAlone) {
   region.set(64, {4, 5});
   const std::vector<wire::TensorLayout> outputs = {layout(DataType::kFp32, {1, 3}, 0, 12),
                                                    layout(DataType::kFp32, {1, 2}, 64, 8)};
-  const std::vector<std::uint32_t> lengths = {1};
+  const std::vector<model::RowSize> sizes = {1};
   std::vector<std::byte> scratch;
-  const auto row = split_row({spec, outputs, lengths, 3, region.bytes.view()}, 0, scratch);
+  const auto row = split_row({spec, outputs, sizes, 3, region.bytes.view()}, 0, scratch);
   EXPECT_EQ((std::vector<float>{1, 2, 3}), values_of(row.value()[0]));
   EXPECT_EQ((std::vector<float>{4, 5}), values_of(row.value()[1]));
 }
@@ -142,8 +142,8 @@ TEST(SplitRow, ANonFiniteRowFailsAlone) {
   Region region;
   region.set(0, {1, 2, NAN, 3, -kInf, 4, std::numeric_limits<float>::max(), -0.0F});
   const std::vector<wire::TensorLayout> outputs = {layout(DataType::kFp32, {4, 2}, 0, 32)};
-  const std::vector<std::uint32_t> lengths(4, 0);
-  const SplitBatch batch{spec, outputs, lengths, 0, region.bytes.view()};
+  const std::vector<model::RowSize> sizes(4, 0);
+  const SplitBatch batch{spec, outputs, sizes, 0, region.bytes.view()};
   std::vector<std::byte> scratch;
   EXPECT_TRUE(split_row(batch, 0, scratch).is_ok());
   EXPECT_EQ("non_finite", split_row(batch, 1, scratch).status().reason());
@@ -156,9 +156,9 @@ TEST(SplitRow, NaNInThePaddingOfARowIsNotTheRowsFault) {
   Region region;
   region.set(0, {1, 2, NAN, NAN, 3, 4, 5, 6});
   const std::vector<wire::TensorLayout> outputs = {layout(DataType::kFp32, {2, 2, 2}, 0, 32)};
-  const std::vector<std::uint32_t> lengths = {1, 2};
+  const std::vector<model::RowSize> sizes = {1, 2};
   std::vector<std::byte> scratch;
-  EXPECT_TRUE(split_row({spec, outputs, lengths, 2, region.bytes.view()}, 0, scratch).is_ok());
+  EXPECT_TRUE(split_row({spec, outputs, sizes, 2, region.bytes.view()}, 0, scratch).is_ok());
 }
 
 TEST(SplitRow, FindsNonFiniteValuesOfEveryFloatType) {
@@ -177,8 +177,8 @@ TEST(SplitRow, FindsNonFiniteValuesOfEveryFloatType) {
     std::memcpy(region.mutable_view().data(), &c.nan, size);
     std::memcpy(region.mutable_view().data() + size, &c.largest, size);
     const std::vector<wire::TensorLayout> outputs = {layout(c.type, {2}, 0, 2 * size)};
-    const std::vector<std::uint32_t> lengths(2, 0);
-    const SplitBatch batch{spec, outputs, lengths, 0, region.view()};
+    const std::vector<model::RowSize> sizes(2, 0);
+    const SplitBatch batch{spec, outputs, sizes, 0, region.view()};
     std::vector<std::byte> scratch;
     EXPECT_FALSE(split_row(batch, 0, scratch).is_ok()) << tensor::datatype_name(c.type);
     EXPECT_TRUE(split_row(batch, 1, scratch).is_ok()) << tensor::datatype_name(c.type);
@@ -191,14 +191,14 @@ TEST(SplitRow, StringsAreFoundByTheirLengthsAndALyingOneFails) {
   tensor::append_string(bytes, "first");
   tensor::append_string(bytes, "second");
   const std::vector<wire::TensorLayout> outputs = {layout(DataType::kBytes, {2, 1}, 0, bytes.size())};
-  const std::vector<std::uint32_t> lengths(2, 0);
+  const std::vector<model::RowSize> sizes(2, 0);
   std::vector<std::byte> scratch;
-  const auto row = split_row({spec, outputs, lengths, 0, bytes}, 1, scratch);
+  const auto row = split_row({spec, outputs, sizes, 0, bytes}, 1, scratch);
   ASSERT_TRUE(row.is_ok());
   EXPECT_EQ("second", as_text(row.value()[0].bytes.subspan(4)));
   bytes[9] = std::byte{7};  // one more than is there
-  EXPECT_EQ("bad_output", split_row({spec, outputs, lengths, 0, bytes}, 1, scratch).status().reason());
-  EXPECT_TRUE(split_row({spec, outputs, lengths, 0, bytes}, 0, scratch).is_ok());
+  EXPECT_EQ("bad_output", split_row({spec, outputs, sizes, 0, bytes}, 1, scratch).status().reason());
+  EXPECT_TRUE(split_row({spec, outputs, sizes, 0, bytes}, 0, scratch).is_ok());
 }
 
 TEST(SplitRow, StringsOfPaddingPositionsAreCut) {
@@ -207,9 +207,9 @@ TEST(SplitRow, StringsOfPaddingPositionsAreCut) {
   std::vector<std::byte> bytes;
   for (const char* text : {"a", "bb", "pad"}) tensor::append_string(bytes, text);
   const std::vector<wire::TensorLayout> outputs = {layout(DataType::kBytes, {1, 3}, 0, bytes.size())};
-  const std::vector<std::uint32_t> lengths = {2};
+  const std::vector<model::RowSize> sizes = {2};
   std::vector<std::byte> scratch;
-  const auto row = split_row({spec, outputs, lengths, 3, bytes}, 0, scratch);
+  const auto row = split_row({spec, outputs, sizes, 3, bytes}, 0, scratch);
   ASSERT_TRUE(row.is_ok());
   EXPECT_EQ("[2]", row.value()[0].shape.to_string());
   EXPECT_EQ(11U, row.value()[0].bytes.size());

@@ -19,13 +19,6 @@ namespace {
 
 using tensor::DataType;
 
-std::optional<std::uint64_t> length_of(const model::TensorSpec& input, const tensor::Shape& shape) {
-  for (std::size_t i = 1; i < input.dims.size(); ++i) {
-    if (input.dims[i] < 0) return static_cast<std::uint64_t>(shape.dim(i));
-  }
-  return std::nullopt;
-}
-
 Status bad_shape(const model::TensorSpec& input, const tensor::Shape& shape, std::string_view why) {
   return invalid("bad_shape", fmt::format("input '{}': shape {} does not fit [{}], {}", input.name,
                                           shape.to_string(), fmt::join(input.dims, ","), why));
@@ -62,23 +55,27 @@ request::RowsTensor cut_rows(const model::TensorSpec& input, const SentInput& se
   return cut;
 }
 
-// The one length of all inputs with a free dim; 0 where there is none.
-Result<std::uint64_t> common_length(const model::ModelSpec& spec,
-                                    const std::vector<std::optional<SentInput>>& sent) {
-  std::optional<std::uint64_t> length;
-  std::string_view first;
+// The one length, or the sizes, of all inputs with free dims.
+Result<SentSize> common_size(const model::ModelSpec& spec,
+                             const std::vector<std::optional<SentInput>>& sent) {
+  SentSize common;
+  std::array<std::string_view, model::kMaxSizes> first;
   for (std::size_t i = 0; i < sent.size(); ++i) {
-    if (!sent[i]) continue;
-    const auto own = length_of(spec.inputs[i], sent[i]->shape);
-    if (!own) continue;
-    if (length && *length != *own) {
-      return invalid("lengths_differ", fmt::format("input '{}' has length {}, input '{}' has length {}",
-                                                   spec.inputs[i].name, *own, first, *length));
+    const model::TensorSpec& input = spec.inputs[i];
+    for (std::size_t d = 1; sent[i] && d < input.dims.size(); ++d) {
+      if (input.dims[d] >= 0) continue;
+      const std::size_t size = input.size_of(d);
+      const auto own = static_cast<std::uint64_t>(sent[i]->shape.dim(d));
+      if (common.at(size) && *common.at(size) != own) {
+        return invalid("lengths_differ",
+                       fmt::format("input '{0}' has {1} {2}, input '{3}' has {1} {4}", input.name,
+                                   spec.size_name(size), own, first.at(size), *common.at(size)));
+      }
+      common.at(size) = own;
+      first.at(size) = input.name;
     }
-    length = own;
-    first = spec.inputs[i].name;
   }
-  return length.value_or(0);
+  return common;
 }
 
 Result<std::uint32_t> common_rows(const model::ModelSpec& spec,
@@ -137,36 +134,55 @@ Status check_row_count(const model::ModelSpec& spec, std::uint64_t rows) {
   return Status::ok();
 }
 
-Status check_length(const model::ModelSpec& spec, const model::TensorSpec& input, std::uint64_t length) {
-  if (length == 0) {
-    return invalid(
-        "zero_length",
-        fmt::format("input '{}': length 0; rows of this model have at least one position", input.name));
+Status check_size(const model::ModelSpec& spec, const model::TensorSpec& input, std::size_t size,
+                  std::uint64_t value) {
+  if (value == 0) {
+    return invalid("zero_length",
+                   fmt::format("input '{}': {} 0; rows of this model have at least one position", input.name,
+                               spec.size_name(size)));
   }
-  if (length > spec.max_length && spec.too_long != model::TooLong::kTruncate) {
+  if (value > spec.largest(size) && spec.too_long != model::TooLong::kTruncate) {
     return {Code::kTooLarge, "too_long",
-            fmt::format("input '{}': length {}; the model '{}' takes at most {}", input.name, length,
-                        spec.name, spec.max_length)};
+            fmt::format("input '{}': {} {}; the model '{}' takes at most {}", input.name,
+                        spec.size_name(size), value, spec.name, spec.largest(size))};
   }
   return Status::ok();
+}
+
+model::RowSize row_size(const SentSize& sent) {
+  model::RowSize size;
+  for (std::size_t i = 0; i < sent.size(); ++i)
+    size.at.at(i) = static_cast<std::uint32_t>(sent.at(i).value_or(0));
+  return size;
+}
+
+std::uint32_t scheduled_length(const model::ModelSpec& spec, const model::RowSize& size) {
+  return spec.sizes.empty() ? size.at[0] : spec.length_of(spec.padded_size(size));
 }
 
 Status check_shape(const model::ModelSpec& spec, const model::TensorSpec& input, const tensor::Shape& shape) {
   if (shape.rank() != input.dims.size()) {
     return bad_shape(input, shape, fmt::format("which has rank {}", input.dims.size()));
   }
-  std::optional<std::int64_t> length;
+  SentSize sizes;
   for (std::size_t i = 1; i < shape.rank(); ++i) {
     const std::int64_t dim = shape.dim(i);
     if (input.dims[i] >= 0 && dim != input.dims[i]) {
       return bad_shape(input, shape, fmt::format("dim {} must be {}", i, input.dims[i]));
     }
     if (input.dims[i] >= 0) continue;
-    if (length && *length != dim) return bad_shape(input, shape, "whose free dims are one length");
-    length = dim;
+    auto& known = sizes.at(input.size_of(i));
+    if (known && *known != static_cast<std::uint64_t>(dim)) {
+      return bad_shape(input, shape,
+                       fmt::format("whose free dims are one {}", spec.size_name(input.size_of(i))));
+    }
+    known = static_cast<std::uint64_t>(dim);
   }
   TONNAGE_TRY(check_row_count(spec, static_cast<std::uint64_t>(shape.dim(0))));
-  return length ? check_length(spec, input, static_cast<std::uint64_t>(*length)) : Status::ok();
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes.at(i)) TONNAGE_TRY(check_size(spec, input, i, *sizes.at(i)));
+  }
+  return Status::ok();
 }
 
 Status check_ranges(const model::ModelSpec& spec, const request::Request& request) {
@@ -192,9 +208,11 @@ Status check_ranges(const model::ModelSpec& spec, const request::Request& reques
 Status settle(const model::ModelSpec& spec, std::vector<std::optional<SentInput>> sent,
               request::Request& request) {
   TONNAGE_ASSIGN(request.rows, common_rows(spec, sent));
-  TONNAGE_ASSIGN(const std::uint64_t length, common_length(spec, sent));
-  const bool is_cut = spec.has_length() && length > spec.max_length;
-  request.length = static_cast<std::uint32_t>(is_cut ? spec.max_length : length);
+  TONNAGE_ASSIGN(const SentSize common, common_size(spec, sent));
+  const std::uint64_t length = common[0].value_or(0);
+  const bool is_cut = spec.sizes.empty() && spec.has_length() && length > spec.max_length;
+  request.length = is_cut ? spec.max_length : scheduled_length(spec, row_size(common));
+  if (!spec.sizes.empty()) request.sizes = {row_size(common)};
   if (is_cut) request.truncated_rows = request.rows;
   request.inputs.resize(sent.size());
   for (std::size_t i = 0; i < sent.size(); ++i) {

@@ -28,6 +28,7 @@ struct QueuedRow {
   std::uint32_t row = 0;    // first row in the request
   std::uint32_t units = 1;  // rows that stay together
   std::uint32_t length = 0;
+  std::uint32_t group = 0;  // only rows of one group meet
   std::uint8_t priority = 0;
   TimePoint enqueued{};
   TimePoint deadline = kNever;

@@ -14,6 +14,7 @@ void add_tensors(ContentHash& hash, const std::vector<TensorSpec>& tensors) {
     hash.add_field(tensor.name);
     hash.add_field(tensor::datatype_name(tensor.type));
     hash.add_field(fmt::format("{}", fmt::join(tensor.dims, ",")));
+    if (!tensor.sizes.empty()) hash.add_field(fmt::format("{}", fmt::join(tensor.sizes, ",")));
   }
 }
 
@@ -30,6 +31,10 @@ Result<std::string> fingerprint(const ModelSpec& spec, std::string_view runtime)
   hash.add_field(spec.freeze ? "frozen" : "");
   hash.add_field(fmt::format("{} {} {} {}", spec.threads, spec.max_length, spec.batching.pad_multiple,
                              static_cast<int>(spec.meet)));
+  for (const SizeSpec& size : spec.sizes) {
+    hash.add_field(
+        fmt::format("{} {} {} {}", size.name, size.max, size.multiple, static_cast<int>(size.meet)));
+  }
   add_tensors(hash, spec.inputs);
   add_tensors(hash, spec.outputs);
   for (const auto& [key, value] : spec.options) {

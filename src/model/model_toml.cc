@@ -8,6 +8,7 @@
 
 #include "config/reader.h"
 #include "model/detail/consistency.h"
+#include "model/detail/derive_length.h"
 #include "model/route.h"
 
 namespace tonnage::model {
@@ -34,16 +35,58 @@ void read_datatype(Reader& reader, TensorSpec& tensor) {
   }
 }
 
-TensorSpec read_tensor(Reader& reader) {
+void read_size(Reader& reader, ModelSpec& spec) {
+  if (spec.sizes.size() == kMaxSizes) {
+    return reader.fail("name", fmt::format("is one more than the {} sizes that a row may have", kMaxSizes));
+  }
+  SizeSpec size;
+  reader.text("name", size.name);
+  reader.integer("max", size.max, 1, kMaxModelLength);
+  reader.choice("meet", size.meet, {{"pad", MeetRule::kPad}, {"group", MeetRule::kGroup}});
+  if (size.meet == MeetRule::kGroup) size.multiple = 1;
+  reader.integer("multiple", size.multiple, 1, 4096);
+  if (reader.has("multiple") && size.meet == MeetRule::kGroup) {
+    reader.fail("multiple", "is for meet = \"pad\"; a group is of equal sizes");
+  }
+  if (size.name.empty()) reader.fail("name", "is missing: tensors say by it which of their dims is free");
+  if (size.max == 0) reader.fail("max", "is missing: the largest row must be known");
+  spec.sizes.push_back(std::move(size));
+}
+
+// Which size each free dim after the row dim is, in their order.
+void read_sizes_of(Reader& reader, const ModelSpec& spec, TensorSpec& tensor) {
+  std::vector<std::string> names;
+  reader.texts("sizes", names);
+  if (!reader.is_ok() || (spec.sizes.empty() && !reader.has("sizes"))) return;
+  tensor.sizes.assign(tensor.dims.size(), 0);
+  std::size_t next = 0;
+  for (std::size_t i = 1; i < tensor.dims.size(); ++i) {
+    if (tensor.dims[i] >= 0) continue;
+    const auto known = std::ranges::find_if(
+        spec.sizes, [&](const SizeSpec& size) { return next < names.size() && size.name == names[next]; });
+    if (next < names.size() && known == spec.sizes.end()) {
+      return reader.fail("sizes", fmt::format("names '{}', which no [[size]] does", names[next]));
+    }
+    tensor.sizes[i] = static_cast<std::uint8_t>(known - spec.sizes.begin());
+    ++next;
+  }
+  if (next != names.size()) {
+    reader.fail("sizes", fmt::format("has {} names for {} free dims of [{}] after the row dim", names.size(),
+                                     next, fmt::join(tensor.dims, ", ")));
+  }
+}
+
+TensorSpec read_tensor(Reader& reader, const ModelSpec& spec) {
   TensorSpec tensor;
   reader.text("name", tensor.name);
   read_datatype(reader, tensor);
   reader.integers("dims", tensor.dims, -1, std::int64_t{1} << 40);
+  read_sizes_of(reader, spec, tensor);
   return tensor;
 }
 
 void read_input(Reader& reader, ModelSpec& spec) {
-  TensorSpec input = read_tensor(reader);
+  TensorSpec input = read_tensor(reader, spec);
   constexpr auto kMin = std::numeric_limits<std::int64_t>::min();
   constexpr auto kMax = std::numeric_limits<std::int64_t>::max();
   std::vector<std::int64_t> range;
@@ -70,12 +113,16 @@ void read_tokenizer(Reader& reader, const std::string& directory, ModelSpec& spe
   spec.tokenizer = std::move(tokenizer);
 }
 
-void read_batching(Reader& reader, BatchingOptions& batching) {
+void read_batching(Reader& reader, bool has_sizes, BatchingOptions& batching) {
   reader.integer("max_rows", batching.max_rows, 1, kMaxBatchRows);
   reader.integer("window", batching.window, 1, kMaxWindow);
   // A default follows what was written; a contradiction of two written values is an error later on.
   if (!reader.has("max_rows")) batching.max_rows = std::min(batching.max_rows, batching.window);
   reader.integer("pad_multiple", batching.pad_multiple, 1, 4096);
+  for (const char* key : {"pad_multiple", "long_above", "edges"}) {
+    if (has_sizes && reader.has(key))
+      reader.fail(key, "is for models with one length; this one has [[size]]");
+  }
   reader.choice("policy", batching.policy,
                 {{"dp", Policy::kDp}, {"buckets", Policy::kBuckets}, {"fifo", Policy::kFifo}});
   reader.integers("edges", batching.edges, 1, kMaxModelLength);
@@ -115,7 +162,7 @@ void read_limits(Reader& reader, ModelSpec& spec) {
   reader.boolean("freeze", spec.freeze);
   reader.number("parity_min_cosine", spec.parity_min_cosine, -1, 1);
   reader.duration("deadline_ms", milliseconds(1), spec.deadline);
-  reader.table("batching", [&](Reader& r) { read_batching(r, spec.batching); });
+  reader.table("batching", [&](Reader& r) { read_batching(r, !spec.sizes.empty(), spec.batching); });
   reader.integer("max_rows_per_request", spec.max_rows_per_request, 1, kMaxRowsPerRequest);
   if (!reader.has("max_rows_per_request")) {
     const std::uint32_t most =
@@ -135,6 +182,13 @@ void read_native(Reader& reader, ModelSpec& spec) {
   std::vector<std::string> allowed;
   reader.texts("allow_missing", allowed);
   if (!allowed.empty()) spec.options["allow_missing"] = fmt::format("{}", fmt::join(allowed, "\n"));
+}
+
+// Keys about the one length of a row, which a model with sizes does not have.
+void refuse_what_sizes_replace(Reader& reader) {
+  for (const char* key : {"max_length", "too_long", "meet", "tokenizer"}) {
+    if (reader.has(key)) reader.fail(key, "is for models with one length; this one has [[size]]");
+  }
 }
 
 void read_route(Reader& reader, ModelSpec& spec) {
@@ -165,8 +219,9 @@ Result<ModelSpec> parse_model_toml(std::string_view text, const std::string& dir
   spec.directory = directory;
   Reader reader(table);
   read_route(reader, spec);
+  reader.tables("size", [&](Reader& r) { read_size(r, spec); });
   reader.tables("input", [&](Reader& r) { read_input(r, spec); });
-  reader.tables("output", [&](Reader& r) { spec.outputs.push_back(read_tensor(r)); });
+  reader.tables("output", [&](Reader& r) { spec.outputs.push_back(read_tensor(r, spec)); });
   read_limits(reader, spec);
   reader.table("tokenizer", [&](Reader& r) { read_tokenizer(r, directory, spec); });
   reader.texts("labels", spec.labels);
@@ -175,7 +230,9 @@ Result<ModelSpec> parse_model_toml(std::string_view text, const std::string& dir
     r.integer("count", spec.workers, 1, 64);
     r.integer("threads", spec.threads, 0, 1024);
   });
+  if (!spec.sizes.empty()) refuse_what_sizes_replace(reader);
   TONNAGE_TRY(reader.finish());
+  derive_length(spec);
   TONNAGE_TRY(check_consistency(spec, file));
   return spec;
 }

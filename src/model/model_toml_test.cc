@@ -191,6 +191,55 @@ TEST(ModelToml, RefusesContradictionsOfWrittenValues) {
   error_of("[tokenizer]\nkind = \"wordpiece\"\nvocab = \"v\"" + std::string(kTensors));
 }
 
+// Two sizes, an input and an output of both.
+std::string sized(std::string_view head, std::string_view of_sizes = "sizes = [\"height\", \"width\"]\n") {
+  return std::string(head) +
+         "[[size]]\nname = \"height\"\nmax = 300\nmeet = \"group\"\n"
+         "[[size]]\nname = \"width\"\nmax = 1000\nmultiple = 64\n"
+         "[[input]]\nname = \"image\"\ndatatype = \"FP32\"\ndims = [-1, 3, -1, -1]\n" +
+         std::string(of_sizes) +
+         "[[output]]\nname = \"map\"\ndatatype = \"FP32\"\ndims = [-1, -1]\nsizes = [\"width\"]\n";
+}
+
+TEST(ModelToml, ReadsNamedSizesAndDerivesTheLength) {
+  const Result<ModelSpec> parsed = parse_model_toml(sized(""), "m");
+  ASSERT_TRUE(parsed.is_ok()) << parsed.status().to_string();
+  ASSERT_EQ(parsed->sizes.size(), 2U);
+  EXPECT_EQ(parsed->sizes[0].multiple, 1U);
+  EXPECT_EQ(parsed->sizes[1].multiple, 64U);
+  EXPECT_EQ(parsed->inputs[0].size_of(2), 0U);
+  EXPECT_EQ(parsed->inputs[0].size_of(3), 1U);
+  EXPECT_EQ(parsed->outputs[0].size_of(1), 1U);
+  EXPECT_EQ(parsed->positions_per_unit, 5U) << "300,000 positions in at most 65,536 units";
+  EXPECT_EQ(parsed->max_length, 60'000U);
+  EXPECT_EQ(parsed->largest_size().at[1], 1000U);
+}
+
+TEST(ModelToml, RefusesSizesThatCannotBe) {
+  const auto has = [](const std::string& text, std::string_view what) {
+    const std::string error = error_of(text);
+    EXPECT_NE(error.find(what), std::string::npos) << error;
+  };
+  has(sized("", ""), "has 0 names for 2 free dims");
+  has(sized("", "sizes = [\"height\"]\n"), "has 1 names for 2 free dims");
+  has(sized("", "sizes = [\"height\", \"widht\"]\n"), "'widht'");
+  has(sized("", "sizes = [\"height\", \"height\"]\n"), "'width' is no dim of an input");
+  has(sized("max_length = 9\n"), "models with one length");
+  has(sized("meet = \"group\"\n"), "models with one length");
+  has(sized("too_long = \"truncate\"\n"), "models with one length");
+  has(sized("") + "[batching]\npad_multiple = 8\n", "models with one length");
+  has(sized("") + "[batching]\npolicy = \"buckets\"\n", "edges of one length");
+  has(sized("[[size]]\nname = \"depth\"\nmax = 4\n"), "'depth' is no dim of an input");
+  has(sized("[[size]]\nname = \"width\"\nmax = 4\n"), "there twice");
+  has(sized("[[size]]\nname = \"depth\"\n"), "'size.max' is missing");
+  has(sized("[[size]]\nname = \"a\"\nmax = 4\n[[size]]\nname = \"b\"\nmax = 4\n"), "the 3 sizes");
+  has(sized("[[size]]\nname = \"d\"\nmax = 4\nmeet = \"group\"\nmultiple = 2\n"), "equal sizes");
+  has("[[input]]\nname = \"x\"\ndatatype = \"FP32\"\ndims = [-1, -1, -1]\n", "named by 'sizes'");
+  std::string large = sized("");
+  large.replace(large.find("max = 300"), 9, "max = 900000");
+  has(large, "the largest row of input 'image'");
+}
+
 std::string chunking(std::string_view keys, std::string_view output) {
   return "max_length = 8\ntoo_long = \"chunk\"\n" + std::string(keys) +
          "[tokenizer]\nkind = \"wordpiece\"\nvocab = \"v\"\n" + with_length("") +

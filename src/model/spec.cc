@@ -11,12 +11,11 @@ namespace {
 constexpr std::uint64_t kStringOutputBytes = 256;
 constexpr std::uint64_t kStringPrefixBytes = 4;
 
-Bytes row_bytes(const TensorSpec& tensor, std::uint32_t length, std::uint64_t string_bytes) {
+Bytes row_bytes(const TensorSpec& tensor, const RowSize& row, std::uint64_t string_bytes) {
   const std::size_t element = tensor::element_size(tensor.type);
   Bytes bytes(element > 0 ? element : kStringPrefixBytes + string_bytes);
   for (std::size_t i = 1; i < tensor.dims.size(); ++i) {
-    const std::int64_t dim = tensor.dims[i];
-    bytes = bytes * (dim < 0 ? std::uint64_t{length} : static_cast<std::uint64_t>(dim));
+    bytes = bytes * static_cast<std::uint64_t>(tensor.dim_for(i, row));
   }
   return bytes;
 }
@@ -25,7 +24,8 @@ Bytes row_bytes(const TensorSpec& tensor, std::uint32_t length, std::uint64_t st
 
 std::uint32_t ModelSpec::padded(std::uint32_t length) const {
   // Rows that are grouped by equal size are never padded.
-  if (max_length == 0 || meet == MeetRule::kGroup || batching.pad_multiple <= 1) return length;
+  if (max_length == 0 || !sizes.empty() || meet == MeetRule::kGroup || batching.pad_multiple <= 1)
+    return length;
   const std::uint64_t step = batching.pad_multiple;
   const std::uint64_t rounded = (std::max<std::uint64_t>(length, 1) + step - 1) / step * step;
   // Never below `length`: a caller that forgot to check the length must not get a slot too small.
@@ -33,14 +33,14 @@ std::uint32_t ModelSpec::padded(std::uint32_t length) const {
       std::max<std::uint64_t>(length, std::min<std::uint64_t>(rounded, max_length)));
 }
 
-Bytes ModelSpec::input_row_bytes(std::size_t i, std::uint32_t length) const {
+Bytes ModelSpec::input_row_bytes(std::size_t i, const RowSize& row) const {
   // The bytes of a string input are known from the request alone; here only its length prefix counts.
-  return row_bytes(inputs.at(i), length, 0);
+  return row_bytes(inputs.at(i), row, 0);
 }
 
-Bytes ModelSpec::output_row_bytes(std::uint32_t length) const {
+Bytes ModelSpec::output_row_bytes(const RowSize& row) const {
   Bytes sum;
-  for (const TensorSpec& output : outputs) sum += row_bytes(output, length, kStringOutputBytes);
+  for (const TensorSpec& output : outputs) sum += row_bytes(output, row, kStringOutputBytes);
   return sum;
 }
 

@@ -6,6 +6,7 @@
 // Threads: shared as ModelHandle, an immutable snapshot.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -30,11 +31,23 @@ enum class InputSource : std::uint8_t {
   kMask,    // generated: 1 for a row's own positions, 0 for padding; a client may still send it
 };
 
+inline constexpr std::size_t kMaxSizes = 3;
+
+// How large a row is: its length, or one entry for each of the model's named sizes. Unused ones are 0.
+struct RowSize {
+  std::array<std::uint32_t, kMaxSizes> at{};
+  RowSize() = default;
+  RowSize(std::uint32_t length) : at{length} {}  // NOLINT(google-explicit-constructor): a length is a size
+  bool operator==(const RowSize&) const = default;
+};
+
 struct TensorSpec {
   std::string name;
   tensor::DataType type = tensor::DataType::kFp32;
-  // The first dim is the row dim and −1. A further −1 is free: it is the row's length.
+  // The first dim is the row dim and −1. A further −1 is free: it is the row's length, or in a model with
+  // sizes the one that `sizes` says (one entry per dim).
   std::vector<std::int64_t> dims;
+  std::vector<std::uint8_t> sizes;
   std::optional<ValueRange> range;  // inputs of integer type
   std::int64_t pad_value = 0;       // what padding positions hold
   InputSource source = InputSource::kClient;
@@ -45,6 +58,10 @@ struct TensorSpec {
     }
     return false;
   }
+  std::size_t size_of(std::size_t dim) const { return sizes.empty() ? 0 : sizes[dim]; }
+  std::int64_t dim_for(std::size_t dim, const RowSize& row) const {
+    return dims[dim] < 0 ? std::int64_t{row.at[size_of(dim)]} : dims[dim];
+  }
 };
 
 enum class RowsRule : std::uint8_t { kSpread, kTogether };
@@ -54,6 +71,14 @@ enum class TooLong : std::uint8_t { kRefuse, kTruncate, kChunk };
 enum class ChunkPooling : std::uint8_t { kMean, kMax, kFirst };
 enum class MeetRule : std::uint8_t { kPad, kGroup };  // rows of different length: pad, or equal sizes only
 enum class Policy : std::uint8_t { kDp, kBuckets, kFifo };
+
+// A named free dim of a model that has several.
+struct SizeSpec {
+  std::string name;
+  std::uint32_t max = 0;
+  MeetRule meet = MeetRule::kPad;
+  std::uint32_t multiple = 32;  // what it is padded to a multiple of; 1 where only equals meet
+};
 
 // Defaults: docs/config.md gives unit and reason of each.
 struct BatchingOptions {
@@ -94,6 +119,10 @@ struct ModelSpec {
   std::uint32_t chunk_overlap = 0;  // tokens that a chunk repeats of the one before it
   std::uint32_t max_chunks = 16;    // of one text
   std::uint32_t max_length = 0;     // 0: no input has a free dim
+  // Instead of a length: the free dims by name. A row's length then is its padded positions, the product
+  // of its padded sizes, in units of `positions_per_unit`; max_length follows from the largest sizes.
+  std::vector<SizeSpec> sizes;
+  std::uint64_t positions_per_unit = 1;
   std::uint32_t max_rows_per_request = 4096;
   BatchingOptions batching;
 
@@ -109,13 +138,26 @@ struct ModelSpec {
   Duration deadline{0};                        // 0: the port's default
   std::map<std::string, std::string> options;  // to the worker: [stub] or [native] table, precision, …
 
-  // Length that rows of this size are padded to: multiples of pad_multiple, clipped to max_length.
+  // Length that rows of this length are padded to: multiples of pad_multiple, clipped to max_length. With
+  // sizes a length is padded already.
   std::uint32_t padded(std::uint32_t length) const;
   bool has_length() const { return max_length > 0; }
-  // Bytes of one row of input i at `length`; saturates.
-  Bytes input_row_bytes(std::size_t i, std::uint32_t length) const;
-  // Upper bound of one row's outputs at `length`; saturates.
-  Bytes output_row_bytes(std::uint32_t length) const;
+  // What the following say for a model without sizes: the size is the length.
+  RowSize largest_size() const;
+  RowSize padded_size(const RowSize& row) const;
+  std::uint32_t length_of(const RowSize& row) const;  // of a padded size: the length that is scheduled
+  // Rows of one group may meet; inside it the longest row is the largest in every dim.
+  std::uint32_t group_of(const RowSize& row) const;
+  // The largest padded size of at most this length in the proportions of the largest one; the smallest
+  // where nothing is as short.
+  RowSize size_of_length(std::uint32_t length) const;
+  std::string_view size_name(std::size_t size) const;
+  std::uint32_t largest(std::size_t size) const { return largest_size().at.at(size); }
+
+  // Bytes of one row of input i; saturates.
+  Bytes input_row_bytes(std::size_t i, const RowSize& row) const;
+  // Upper bound of one row's outputs; saturates.
+  Bytes output_row_bytes(const RowSize& row) const;
   std::optional<std::size_t> find_input(std::string_view input) const;
 };
 

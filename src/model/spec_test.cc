@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 namespace tonnage::model {
 namespace {
 
@@ -49,6 +51,71 @@ TEST(ModelSpec, CountsTheBytesOfOneRow) {
   EXPECT_EQ(spec.input_row_bytes(0, 128), Bytes(1024));
   EXPECT_EQ(spec.input_row_bytes(1, 128), Bytes(24));
   EXPECT_EQ(spec.output_row_bytes(10), Bytes(8 + 160));
+}
+
+// Height grouped, width padded to multiples of 16, depth to multiples of 10.
+ModelSpec volumes() {
+  ModelSpec spec;
+  spec.sizes = {{"height", 50, MeetRule::kGroup, 1},
+                {"width", 100, MeetRule::kPad, 16},
+                {"depth", 64, MeetRule::kPad, 10}};
+  spec.positions_per_unit = 4;
+  spec.max_length = spec.length_of(spec.largest_size());
+  return spec;
+}
+
+RowSize size_of(std::uint32_t height, std::uint32_t width, std::uint32_t depth) {
+  RowSize size;
+  size.at = {height, width, depth};
+  return size;
+}
+
+TEST(ModelSizes, EachIsPaddedByItsOwnRuleAndClippedToItsMaximum) {
+  const ModelSpec spec = volumes();
+  EXPECT_EQ(spec.padded_size(size_of(7, 17, 1)), size_of(7, 32, 10));
+  EXPECT_EQ(spec.padded_size(size_of(50, 97, 61)), size_of(50, 100, 64));
+  EXPECT_EQ(spec.length_of(size_of(50, 100, 64)), 80'000U);
+  EXPECT_EQ(spec.length_of(size_of(1, 1, 1)), 1U) << "rounded up: nothing costs nothing";
+}
+
+TEST(ModelSizes, RowsOfOneGroupDifferInTheLastPaddedSizeOnly) {
+  const ModelSpec spec = volumes();
+  const std::uint32_t group = spec.group_of(size_of(7, 17, 1));
+  EXPECT_EQ(group, spec.group_of(size_of(7, 32, 64)));
+  EXPECT_NE(group, spec.group_of(size_of(8, 17, 1)));
+  EXPECT_NE(group, spec.group_of(size_of(7, 33, 1)));
+}
+
+TEST(ModelSizes, NoTwoGroupsHaveTheSameNumber) {
+  ModelSpec spec = volumes();
+  spec.sizes[2].meet = MeetRule::kGroup;
+  spec.sizes[2].multiple = 1;
+  std::set<std::uint32_t> groups;
+  for (std::uint32_t height = 1; height <= 50; ++height) {
+    for (std::uint32_t depth = 1; depth <= 64; ++depth)
+      groups.insert(spec.group_of(size_of(height, 5, depth)));
+  }
+  EXPECT_EQ(groups.size(), 50U * 64U);
+}
+
+TEST(ModelSizes, ASizeOfALengthIsAtMostThatLongAndReachesTheEnd) {
+  const ModelSpec spec = volumes();
+  EXPECT_EQ(spec.size_of_length(spec.max_length), spec.largest_size());
+  for (std::uint32_t length = 500; length <= spec.max_length; length += 499) {
+    const RowSize size = spec.size_of_length(length);
+    EXPECT_EQ(spec.padded_size(size), size);
+    EXPECT_LE(spec.length_of(size), length);
+    EXPECT_GE(spec.length_of(size), length / 4);
+    EXPECT_EQ(spec.size_of_length(spec.length_of(size)), size) << "what was made once is made again";
+  }
+}
+
+TEST(ModelSizes, AModelWithoutThemHasItsLengthAsTheOnlySize) {
+  const ModelSpec spec = encoder();
+  EXPECT_EQ(spec.padded_size(33), RowSize(64));
+  EXPECT_EQ(spec.length_of(64), 64U);
+  EXPECT_EQ(spec.largest_size(), RowSize(500));
+  EXPECT_EQ(spec.size_of_length(77), RowSize(77));
 }
 
 TEST(ModelSpec, SaturatesInsteadOfWrapping) {

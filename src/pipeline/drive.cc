@@ -257,7 +257,8 @@ bool Pipeline::run_group(const Candidate& candidate, Group group) {
     TONNAGE_CHECK(request != nullptr, "a queued row has no request");
     for (std::uint32_t i = 0; i < row.units; ++i) rows.push_back({request, row.row + i});
   }
-  auto inputs = batch::gather(*model.spec, rows, plan.length, slot.worker->input_slot(0));
+  const model::RowSize padded = batch::padded_size(*model.spec, rows, plan.length);
+  auto inputs = batch::gather(*model.spec, rows, padded, slot.worker->input_slot(0));
   if (!inputs.is_ok()) {
     TONNAGE_BUG(inputs.status().to_string());
     for (const lane::QueuedRow& row : group.rows) open_.fail(row.request, inputs.status());
@@ -267,6 +268,7 @@ bool Pipeline::run_group(const Candidate& candidate, Group group) {
   batch.group = std::move(group);
   batch.lane_number = candidate.number;
   batch.shape = {static_cast<std::uint32_t>(rows.size()), plan.length};
+  batch.padded = padded;
   batch.grant = plan.grant;
   batch.predicted = plan.time;
   batch.started = host_.loop.now();

@@ -36,8 +36,8 @@ void Pipeline::start_workers(ServedModel& model) {
     options.weight_file = model::weight_file_bytes(spec);
     options.load_factor = model::route_of(spec.route).load_factor;
     options.charged_per_byte = model::charged_per_byte(model::route_of(spec.route).tier);
-    options.slot_bytes = batch::layout_bytes(spec, spec.batching.max_rows, spec.max_length);
-    options.output_bytes = batch::output_bytes(spec, spec.batching.max_rows, spec.max_length);
+    options.slot_bytes = batch::layout_bytes(spec, spec.batching.max_rows, spec.largest_size());
+    options.output_bytes = batch::output_bytes(spec, spec.batching.max_rows, spec.largest_size());
     supervisor::Worker::Host host{host_.loop, host_.processes, root.child("workers").child(options.name),
                                   root.child("shared"), host_.log};
     model.workers.emplace_back();

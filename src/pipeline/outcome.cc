@@ -18,15 +18,16 @@ using supervisor::RunFailure;
 // The work of a row is the basis of queue bounds; it follows the cost model at this pace.
 constexpr std::uint64_t kRefreshEvery = 64;
 
-std::vector<std::uint32_t> lengths_of(const Group& group, OpenRequests& open) {
-  std::vector<std::uint32_t> lengths;
-  for (const lane::QueuedRow& row : group.rows) {
+// Of rows whose request left meanwhile nothing is read: any size will do.
+std::vector<model::RowSize> sizes_of(const InFlight& batch, OpenRequests& open) {
+  std::vector<model::RowSize> sizes;
+  for (const lane::QueuedRow& row : batch.group.rows) {
     const request::Request* request = open.find(row.request);
     for (std::uint32_t i = 0; i < row.units; ++i) {
-      lengths.push_back(request == nullptr ? row.length : request->row_length(row.row + i));
+      sizes.push_back(request == nullptr ? batch.padded : request->row_size(row.row + i));
     }
   }
-  return lengths;
+  return sizes;
 }
 
 }  // namespace
@@ -51,16 +52,16 @@ void Pipeline::finished(ServedModel& model, WorkerSlot& slot, supervisor::RunOut
 }
 
 void Pipeline::deliver(ServedModel& model, const InFlight& batch, const supervisor::RunDone& done) {
-  const std::vector<std::uint32_t> lengths = lengths_of(batch.group, open_);
+  const std::vector<model::RowSize> sizes = sizes_of(batch, open_);
   const Status proven =
-      batch::check_outputs(*model.spec, done.outputs, lengths.size(), Bytes(done.region.size()));
+      batch::check_outputs(*model.spec, done.outputs, sizes.size(), Bytes(done.region.size()));
   if (!proven.is_ok()) {
     return carry_out(model, recover(batch.group, RunFailure::kBadOutput, model.spec->idempotent),
                      proven.detail());
   }
   BatchRecord record;
   record.rows = batch.shape.rows;
-  for (const std::uint32_t length : lengths) record.real_tokens += length;
+  for (const model::RowSize& size : sizes) record.real_tokens += model.spec->length_of(size);
   record.padded_tokens = std::uint64_t{batch.shape.rows} * batch.shape.length;
   record.predicted = model.cost->predict_peak(batch.shape);
   record.grant = batch.grant;
@@ -72,7 +73,7 @@ void Pipeline::deliver(ServedModel& model, const InFlight& batch, const supervis
   model.ladder.clean_batch();
   if (model.stats.batches % kRefreshEvery == 0) model.refresh_row_work();
 
-  const batch::SplitBatch split{*model.spec, done.outputs, lengths, batch.shape.length, done.region};
+  const batch::SplitBatch split{*model.spec, done.outputs, sizes, batch.padded, done.region};
   std::vector<std::byte> scratch;
   std::uint32_t position = 0;
   for (const lane::QueuedRow& row : batch.group.rows) {

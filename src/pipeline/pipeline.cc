@@ -126,8 +126,12 @@ Status Pipeline::enqueue(ServedModel& model, request::RequestId id, const reques
   row.priority = request.priority;
   row.enqueued = host_.loop.now();
   row.deadline = request.deadline;
+  const auto group_of = [&](std::uint32_t i) {
+    return model.spec->sizes.empty() ? 0 : model.spec->group_of(request.row_size(i));
+  };
   if (model.spec->rows == model::RowsRule::kTogether) {
     row.units = request.rows;
+    row.group = group_of(0);  // the codec lets rows of one group together only
     row.length = request.lengths.empty() ? request.length : std::ranges::max(request.lengths);
     row.work = model.work_of_row(row.length) * request.rows;
     return model.lane_for(row.length).lane.push({&row, 1});
@@ -135,6 +139,7 @@ Status Pipeline::enqueue(ServedModel& model, request::RequestId id, const reques
   std::vector<std::vector<lane::QueuedRow>> by_lane(model.lanes.size());
   for (row.row = 0; row.row < request.rows; ++row.row) {
     row.length = request.row_length(row.row);
+    row.group = group_of(row.row);
     row.work = model.work_of_row(row.length);
     by_lane[model.lane_for(row.length).is_long ? 1 : 0].push_back(row);
   }

@@ -11,6 +11,11 @@ std::uint64_t row_hash(const request::Request& request, std::uint32_t row) {
     if (!input) continue;
     for (const std::byte byte : input->row(row)) mix(static_cast<std::uint8_t>(byte));
   }
+  if (!request.sizes.empty()) {  // the same bytes in another shape
+    for (const std::uint32_t size : request.row_size(row).at) {
+      for (unsigned shift = 0; shift < 32; shift += 8) mix(static_cast<std::uint8_t>(size >> shift));
+    }
+  }
   return hash;
 }
 

@@ -130,12 +130,13 @@ planner::Plan ServedModel::plan(LaneSlot& slot, TimePoint now) {
   const auto window = slot.lane.window(batching.window);
   slot.view.clear();
   for (const lane::QueuedRow& row : window) {
-    slot.view.push_back({row.length, row.units, row.enqueued, row.deadline});
+    slot.view.push_back({row.length, row.group, row.units, row.enqueued, row.deadline});
   }
   planner::PlanLimits limits;
   limits.cost = &cost->table();
   limits.policy = batching.policy;
   limits.meet = spec->meet;
+  limits.lengths_are_padded = !spec->sizes.empty();
   limits.edges = batching.edges;
   limits.max_rows = ladder.max_rows();
   limits.free = largest_grant();

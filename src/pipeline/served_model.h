@@ -33,6 +33,7 @@ struct InFlight {
   Group group;
   std::uint32_t lane_number = 0;  // whom the arbiter charged
   cost::Shape shape;
+  model::RowSize padded;  // what its rows were padded to
   Bytes grant;
   Duration predicted{};
   TimePoint started{};

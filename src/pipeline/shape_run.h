@@ -20,6 +20,9 @@ struct ShapeRun {
   std::uint64_t seed = 0;  // others give other values
 };
 
+// The shape of the rows that can be made: with sizes, a length is only met about.
+cost::Shape shape_that_runs(const model::ModelSpec& spec, cost::Shape wanted);
+// `run.shape` is one of those.
 Status run_shape(supervisor::Worker& worker, const model::ModelHandle& spec, const ShapeRun& run,
                  UniqueFunction<void(supervisor::RunOutcome)> done);
 

@@ -50,7 +50,9 @@ request::Request synthetic_request(const model::ModelHandle& spec, std::uint32_t
   request::Request request;
   request.model = spec;
   request.rows = rows;
-  request.length = length;
+  const model::RowSize size = spec->size_of_length(length);
+  request.length = spec->length_of(size);
+  if (!spec->sizes.empty()) request.sizes = {size};
   for (std::size_t i = 0; i < spec->inputs.size(); ++i) {
     const model::TensorSpec& input = spec->inputs[i];
     if (input.source == model::InputSource::kMask) {
@@ -58,7 +60,7 @@ request::Request synthetic_request(const model::ModelHandle& spec, std::uint32_t
       continue;
     }
     request::RowsTensor tensor;
-    tensor.row_bytes = spec->input_row_bytes(i, length).count();
+    tensor.row_bytes = spec->input_row_bytes(i, size).count();
     tensor.data = tensor::Buffer(tensor.row_bytes * rows);
     fill(input, tensor.data.mutable_view(), random);
     request.inputs.emplace_back(std::move(tensor));

@@ -8,7 +8,7 @@
 
 namespace tonnage::pipeline {
 
-// `rows` rows of `length`; other seeds give other values.
+// `rows` rows of `length` (or about it, where lengths are products of sizes); other seeds give other values.
 request::Request synthetic_request(const model::ModelHandle& spec, std::uint32_t rows, std::uint32_t length,
                                    std::uint64_t seed);
 

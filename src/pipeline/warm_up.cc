@@ -50,16 +50,18 @@ void WarmUp::step() {
   }
   const std::optional<cost::ProfileStep> next = profiler_.next(loop_.now() - started_);
   if (!next) return finish();
-  const Status started =
-      run_shape(worker_, spec_, {next->shape, next->grant, first_seed_ + next->seed},
-                [this, step = *next](const supervisor::RunOutcome& outcome) { finished(step, outcome); });
+  const cost::Shape shape = shape_that_runs(*spec_, next->shape);
+  const Status started = run_shape(
+      worker_, spec_, {shape, next->grant, first_seed_ + next->seed},
+      [this, step = *next, shape](const supervisor::RunOutcome& outcome) { finished(step, shape, outcome); });
   if (!started.is_ok()) done_(started);
 }
 
-void WarmUp::finished(const cost::ProfileStep& step, const supervisor::RunOutcome& outcome) {
+void WarmUp::finished(const cost::ProfileStep& step, cost::Shape shape,
+                      const supervisor::RunOutcome& outcome) {
   if (const auto* done = std::get_if<supervisor::RunDone>(&outcome)) {
     ++measured_;
-    profiler_.add(step, {step.shape, done->peak, done->round_trip});
+    profiler_.add(step, {shape, done->peak, done->round_trip});
   } else {
     const auto& failed = std::get<supervisor::RunFailed>(outcome);
     last_failure_ = failed.detail;

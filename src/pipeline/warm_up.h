@@ -29,7 +29,8 @@ class WarmUp {
 
  private:
   void step();
-  void finished(const cost::ProfileStep& step, const supervisor::RunOutcome& outcome);
+  // `shape`: what was run, which the sizes of a model may not let be the step's own.
+  void finished(const cost::ProfileStep& step, cost::Shape shape, const supervisor::RunOutcome& outcome);
   void finish();
 
   Loop& loop_;

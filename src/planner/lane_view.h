@@ -11,6 +11,7 @@ namespace tonnage::planner {
 
 struct PlannerRow {
   std::uint32_t length = 0;  // the row's own length; 0 where the model has no free dim
+  std::uint32_t group = 0;   // only rows of one group meet (ModelSpec::group_of)
   std::uint32_t units = 1;   // rows that must stay together
   TimePoint enqueued{};
   TimePoint deadline = kNever;

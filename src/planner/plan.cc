@@ -32,6 +32,7 @@ Batch take_oldest(const PlanLimits& limits, State& state) {
   batch.cap = std::min({limits.max_rows, cost.max_rows(), static_cast<std::uint32_t>(kMaxBatchRows)});
   for (std::size_t i = 0; i < state.count; ++i) {
     const Row& row = state.rows[i];
+    if (row.group != state.rows[0].group) continue;
     if (limits.meet == model::MeetRule::kGroup && row.key != state.rows[0].key) continue;
     const std::uint32_t units = batch.units + row.units;
     const std::uint32_t column = std::max(batch.column, row.column);

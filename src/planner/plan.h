@@ -44,7 +44,8 @@ struct PlanLimits {
   Duration max_age = milliseconds(500);
   Duration max_wait{0};  // of a batch below its cap, while a worker is idle
   bool a_worker_is_idle = true;
-  double drift = 1.0;  // actual ÷ predicted time, beyond what the table holds already
+  bool lengths_are_padded = false;  // models with sizes: nothing is rounded to the table's columns
+  double drift = 1.0;               // actual ÷ predicted time, beyond what the table holds already
 };
 
 struct Plan {

@@ -66,6 +66,7 @@ struct Snapshot {
     for (PlannerRow& row : rows) {
       arrival = std::min(kNow, arrival + Duration(random.between(0, 60)));
       row.length = static_cast<std::uint32_t>(random.between(1, 64));
+      row.group = random.below(3) == 0 ? static_cast<std::uint32_t>(random.between(1, 300)) % 3 * 256 : 0;
       row.units = random.below(5) == 0 ? static_cast<std::uint32_t>(random.between(1, 7)) : 1;
       row.enqueued = arrival;
       if (random.below(4) < static_cast<std::uint64_t>(mood))
@@ -124,6 +125,8 @@ class Oracle {
     if (l_.policy == model::Policy::kBuckets) return bucket(length);
     return (length + kPad - 1) / kPad * kPad;
   }
+  // Of the sorted order.
+  std::pair<std::uint32_t, std::uint32_t> place(std::size_t i) const { return {s_.rows[i].group, key(i)}; }
   std::uint32_t column(std::size_t i) const { return s_.cost.column_of(key(i)); }
   bool only_equals() const {
     return l_.meet == model::MeetRule::kGroup || l_.policy == model::Policy::kBuckets;
@@ -159,6 +162,7 @@ class Oracle {
   Duration time(const Indices& group) const { return s_.cost.time(units(group), column(group.back())); }
   bool is_legal(const Indices& group, bool wide) const {
     if (group.size() == 1) return true;
+    if (s_.rows[group.front()].group != s_.rows[group.back()].group) return false;
     if (only_equals() && key(group.front()) != key(group.back())) return false;
     return units(group) <= cap(column(group.back()), wide);
   }
@@ -168,7 +172,7 @@ class Oracle {
     std::size_t late = 0;
     for (const std::size_t i : first) late += ends_late(i, end) ? 1U : 0U;
     std::stable_sort(others.begin(), others.end(), [&](std::size_t a, std::size_t b) {
-      return std::pair(s_.rows[a].deadline, key(a)) < std::pair(s_.rows[b].deadline, key(b));
+      return std::pair(s_.rows[a].deadline, place(a)) < std::pair(s_.rows[b].deadline, place(b));
     });
     double at = end;
     for (const std::size_t i : others) {
@@ -216,7 +220,7 @@ class Oracle {
         order.push_back(i);
     }
     std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+                     [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
     std::optional<Worth> best;
     if (order.empty()) return best;
     for (std::uint32_t cuts = 0; cuts < 1U << (order.size() - 1); ++cuts) {
@@ -313,8 +317,10 @@ TEST(PlanProperty, AlwaysSetsABatchADropOrAWakeTimeAndKeepsEveryBound) {
     ASSERT_TRUE(is_single || plan.units <= snapshot.limits.max_rows) << "seed " << seed;
     const bool is_bounded = snapshot.limits.policy != model::Policy::kFifo && !is_single;
     ASSERT_TRUE(!is_bounded || plan.time <= snapshot.limits.max_batch_time) << "seed " << seed;
-    for (const std::uint16_t i : plan.batch)
+    for (const std::uint16_t i : plan.batch) {
       ASSERT_LE(snapshot.rows[i].length, plan.length) << "seed " << seed;
+      ASSERT_EQ(snapshot.rows[plan.batch[0]].group, snapshot.rows[i].group) << "seed " << seed;
+    }
   }
 }
 

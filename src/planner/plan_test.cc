@@ -202,6 +202,24 @@ TEST_F(PlanLane, GroupsOnlyEqualLengths) {
   EXPECT_EQ(17U, run.length) << "nothing is padded";
 }
 
+TEST_F(PlanLane, RowsOfDifferentGroupsNeverMeet) {
+  std::vector<PlannerRow> rows = rows_of({10, 10, 10, 10, 10});
+  rows[1].group = rows[3].group = 70'000;
+  EXPECT_EQ((Indices{0, 2, 4}), batch(plan(rows)));
+  limits.policy = model::Policy::kFifo;
+  EXPECT_EQ((Indices{0, 2, 4}), batch(plan(rows)));
+}
+
+TEST_F(PlanLane, RowsOfOneGroupMeetLikeRowsOfDifferentLength) {
+  limits.lengths_are_padded = true;
+  std::vector<PlannerRow> rows = rows_of({13, 11, 12});
+  rows[1].group = 9;
+  const Plan met = plan(rows);
+  EXPECT_EQ((Indices{2, 0}), batch(met));
+  EXPECT_EQ(13U, met.length) << "padded already, so not rounded to the column";
+  EXPECT_EQ(kib(2 * 20), met.grant) << "but charged as the column";
+}
+
 TEST_F(PlanLane, WaitsToFillABatchNoLongerThanAskedFor) {
   limits.max_wait = milliseconds(20);
   const Plan wait = plan({row_of(10, kNever, milliseconds(5))});

@@ -62,6 +62,7 @@ struct Request {
   std::uint32_t rows = 0;
   std::uint32_t length = 0;            // of every row, when `lengths` is empty
   std::vector<std::uint32_t> lengths;  // one per row
+  std::vector<model::RowSize> sizes;   // of models with sizes: one for all rows, or one per row
   // Index = index of the input in the spec; a generated mask that the client did not send is empty.
   std::vector<std::optional<RowsTensor>> inputs;
   std::uint8_t priority = 0;  // 0 = default, 1 = highest
@@ -79,7 +80,15 @@ struct Request {
   std::uint32_t client_rows() const {
     return text_begins.empty() ? rows : static_cast<std::uint32_t>(text_begins.size() - 1);
   }
+  // What is scheduled; for a model with sizes the length of the padded size.
   std::uint32_t row_length(std::uint32_t row) const { return lengths.empty() ? length : lengths[row]; }
+  // What was sent.
+  model::RowSize row_size(std::uint32_t row) const {
+    if (sizes.empty()) return row_length(row);
+    return sizes.size() == 1 ? sizes[0] : sizes[row];
+  }
+  // In each dim the largest of all rows.
+  model::RowSize largest_size() const;
 };
 
 }  // namespace tonnage::request

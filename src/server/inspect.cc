@@ -18,7 +18,7 @@ std::vector<std::uint32_t> grid_lengths(const model::ModelSpec& spec) {
   if (!spec.has_length()) return {0};
   std::vector<std::uint32_t> lengths;
   for (std::uint32_t length = spec.batching.pad_multiple; length < spec.max_length; length *= 2)
-    lengths.push_back(length);
+    lengths.push_back(spec.length_of(spec.size_of_length(length)));  // one that rows can have
   lengths.push_back(spec.max_length);
   return lengths;
 }

@@ -37,6 +37,35 @@ Result<Decoded> decode(const model::ModelSpec& spec, std::string body, const cha
   return decode_invocation(spec, body, type, accept);
 }
 
+model::ModelSpec image_spec(model::RowsRule rows = model::RowsRule::kSpread) {
+  auto image = tensor_spec("image", DataType::kFp32, {-1, -1, -1});
+  image.sizes = {0, 0, 1};
+  auto spec = testkit::model_spec("images", {image}, {});
+  spec.sizes = {{"height", 8, model::MeetRule::kGroup, 1}, {"width", 8, model::MeetRule::kGroup, 1}};
+  spec.max_length = 64;
+  spec.rows = rows;
+  return spec;
+}
+
+TEST(SageMakerDecode, RecordsOfAModelWithSizesMayDiffer) {
+  const auto decoded = decode(image_spec(), "[[1,2,3],[4,5,6]]\n[[1,2],[3,4],[5,6]]\n", kLines);
+  ASSERT_TRUE(decoded.is_ok()) << decoded.status().to_string();
+  const request::Request& request = decoded->request;
+  EXPECT_EQ(2U, request.row_size(0).at[0]);
+  EXPECT_EQ(3U, request.row_size(1).at[0]);
+  EXPECT_EQ(request.row_length(0), request.row_length(1));
+  EXPECT_EQ((std::vector<float>{1, 2, 3, 4, 5, 6}), values_of<float>(request.inputs[0]->row(1)));
+  EXPECT_EQ("element_count", decode(image_spec(), "[[1,2,3],[4,5]]\n", kLines).status().reason());
+  EXPECT_EQ("too_long", decode(image_spec(), "[[1,2,3,4,5,6,7,8,9]]\n", kLines).status().reason());
+  EXPECT_EQ("zero_length", decode(image_spec(), "[]\n", kLines).status().reason());
+}
+
+TEST(SageMakerDecode, RowsThatStayTogetherMustBeAbleToMeet) {
+  const auto spec = image_spec(model::RowsRule::kTogether);
+  EXPECT_TRUE(decode(spec, "[[1,2]]\n[[3,4]]\n", kLines).is_ok());
+  EXPECT_EQ("sizes_differ", decode(spec, "[[1,2]]\n[[3],[4]]\n", kLines).status().reason());
+}
+
 std::vector<float> floats(const Result<Decoded>& decoded) {
   if (!decoded.is_ok()) return {};
   return values_of<float>(decoded.value().request.inputs[0]->data.view());

@@ -117,7 +117,7 @@ Status RowCollector::begin_row() {
   if (!texts_.empty())
     return invalid("text_and_ids", fmt::format("record {}: numbers among texts", texts_.size() + 1));
   TONNAGE_TRY(find_input());
-  length_.reset();
+  size_ = {};
   return check_row_count(spec_, row() + 1);
 }
 
@@ -142,8 +142,12 @@ Status RowCollector::read_level(JsonReader& reader, std::size_t level) {
   for (; reader.next_element(); ++count) TONNAGE_TRY(read_level(reader, level + 1));
   if (!reader.is_ok()) return reader.status();
   const std::int64_t dim = input_->dims[level];
-  const std::uint64_t wanted = dim >= 0 ? static_cast<std::uint64_t>(dim) : length_.value_or(count);
-  if (dim < 0) length_ = wanted;
+  std::uint64_t wanted = static_cast<std::uint64_t>(dim);
+  if (dim < 0) {
+    auto& size = size_.at(input_->size_of(level));
+    wanted = size.value_or(count);
+    size = wanted;
+  }
   if (count == wanted) return Status::ok();
   return invalid("element_count", fmt::format("record {}: {} values in a list, input '{}' takes {}",
                                               row() + 1, count, input_->name, wanted));
@@ -185,7 +189,9 @@ Status RowCollector::add_csv(const CsvReader& record) {
                    fmt::format("row {}: {} columns, rows of input '{}' are [{}]", record.number(), count,
                                input_->name, fmt::join(input_->dims.begin() + 1, input_->dims.end(), ",")));
   }
-  if (free_dims == 1) length_ = count / fixed;
+  for (std::size_t i = 1; free_dims == 1 && i < input_->dims.size(); ++i) {
+    if (input_->dims[i] < 0) size_.at(input_->size_of(i)) = count / fixed;
+  }
   return end_row();
 }
 
@@ -217,12 +223,15 @@ Status RowCollector::read_cell(const CsvReader& record, std::size_t column) {
 
 Status RowCollector::end_row() {
   if (input_->has_length()) {
-    const Status status = check_length(spec_, *input_, length_.value_or(0));
-    if (!status.is_ok()) {
+    for (std::size_t i = 0; i < std::max<std::size_t>(spec_.sizes.size(), 1); ++i) {
+      const Status status = check_size(spec_, *input_, i, size_.at(i).value_or(0));
+      if (status.is_ok()) continue;
       return {status.code(), status.reason(), fmt::format("record {}: {}", row() + 1, status.detail())};
     }
-    if (*length_ > spec_.max_length) cut_row();
-    lengths_.push_back(static_cast<std::uint32_t>(*length_));
+    if (spec_.sizes.empty() && *size_[0] > spec_.max_length) cut_row();
+    const model::RowSize size = row_size(size_);
+    if (!spec_.sizes.empty()) sizes_.push_back(size);
+    lengths_.push_back(scheduled_length(spec_, size));
   }
   ends_.push_back(bytes_.size());
   return Status::ok();
@@ -230,7 +239,7 @@ Status RowCollector::end_row() {
 
 void RowCollector::cut_row() {
   const std::size_t begin = ends_.empty() ? 0 : ends_.back();
-  const std::vector<std::int64_t> sent = row_dims(*input_, *length_);
+  const std::vector<std::int64_t> sent = row_dims(*input_, *size_[0]);
   const std::vector<std::int64_t> kept = row_dims(*input_, spec_.max_length);
   const std::vector<std::byte> row(bytes_.begin() + static_cast<std::ptrdiff_t>(begin), bytes_.end());
   if (input_->type == DataType::kBytes) {
@@ -240,11 +249,23 @@ void RowCollector::cut_row() {
     bytes_.insert(bytes_.end(), cut->begin(), cut->end());
   } else {
     const std::size_t element = tensor::element_size(input_->type);
-    bytes_.resize(begin + row.size() / *length_ * spec_.max_length);
+    bytes_.resize(begin + row.size() / *size_[0] * spec_.max_length);
     tensor::copy_block({row, sent}, {MutableByteView(bytes_).subspan(begin), kept}, element);
   }
-  length_ = spec_.max_length;
+  size_[0] = spec_.max_length;
   ++truncated_rows_;
+}
+
+// Rows that run in one batch have to be able to meet there.
+Status RowCollector::check_groups() const {
+  if (spec_.rows != model::RowsRule::kTogether) return Status::ok();
+  for (std::size_t i = 1; i < sizes_.size(); ++i) {
+    if (spec_.group_of(sizes_[i]) == spec_.group_of(sizes_[0])) continue;
+    return invalid("sizes_differ", fmt::format("records 1 and {} have sizes that cannot be in one batch, in "
+                                               "which model '{}' runs a request",
+                                               i + 1, spec_.name));
+  }
+  return Status::ok();
 }
 
 Status RowCollector::finish(Decoded& decoded) {
@@ -257,9 +278,13 @@ Status RowCollector::finish(Decoded& decoded) {
   request::RowsTensor tensor;
   tensor.data = tensor::Buffer(bytes_.size());
   if (!bytes_.empty()) std::memcpy(tensor.data.mutable_view().data(), bytes_.data(), bytes_.size());
-  const bool are_equal = std::ranges::adjacent_find(lengths_, std::not_equal_to()) == lengths_.end();
+  const bool are_equal = std::ranges::adjacent_find(lengths_, std::not_equal_to()) == lengths_.end() &&
+                         std::ranges::adjacent_find(sizes_, std::not_equal_to()) == sizes_.end();
+  TONNAGE_TRY(check_groups());
   if (are_equal && !lengths_.empty()) request.length = lengths_[0];
   if (!are_equal) request.lengths = std::move(lengths_);
+  if (are_equal && !sizes_.empty()) sizes_.resize(1);
+  request.sizes = std::move(sizes_);
   if (are_equal && input_->type != DataType::kBytes) {
     tensor.row_bytes = bytes_.size() / request.rows;
   } else {

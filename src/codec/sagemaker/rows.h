@@ -15,6 +15,7 @@
 
 #include "base/status.h"
 #include "codec/decoded.h"
+#include "codec/inputs.h"
 #include "codec/json/reader.h"
 #include "codec/sagemaker/csv.h"
 
@@ -45,6 +46,7 @@ class RowCollector {
   Status begin_row();
   Status end_row();
   void cut_row();
+  Status check_groups() const;
   std::uint64_t fixed_elements() const;
   std::string_view name() const;
   std::size_t row() const { return ends_.size(); }
@@ -55,7 +57,8 @@ class RowCollector {
   std::vector<std::byte> bytes_;
   std::vector<std::uint64_t> ends_;
   std::vector<std::uint32_t> lengths_;
-  std::optional<std::uint64_t> length_;  // of the row being read
+  std::vector<model::RowSize> sizes_;  // of models with sizes
+  SentSize size_;                      // of the row being read
   std::uint64_t most_elements_;
   std::uint32_t truncated_rows_ = 0;
   std::vector<std::string> texts_;

@@ -260,6 +260,50 @@ TEST(V2Decode, ATruncatingModelCutsEveryInputWithALength) {
   EXPECT_EQ(16U, request.inputs[0]->row_bytes);
 }
 
+model::ModelSpec image_spec() {
+  auto image = tensor_spec("image", DataType::kUint8, {-1, 2, -1, -1});
+  image.sizes = {0, 0, 0, 1};
+  auto mask = tensor_spec("mask", DataType::kUint8, {-1, -1, -1});
+  mask.sizes = {0, 0, 1};
+  mask.source = model::InputSource::kMask;
+  auto spec = testkit::model_spec("images", {image, mask}, {});
+  spec.sizes = {{"height", 8, model::MeetRule::kGroup, 1}, {"width", 12, model::MeetRule::kPad, 4}};
+  spec.max_length = 96;
+  return spec;
+}
+
+std::string image_request(const std::string& shape, std::size_t elements, const std::string& more = "") {
+  std::string data = "0";
+  for (std::size_t i = 1; i < elements; ++i) data += ",0";
+  return R"({"inputs":[{"name":"image","shape":)" + shape + R"(,"datatype":"UINT8","data":[)" +
+         (elements == 0 ? "" : data) + "]}" + more + "]}";
+}
+
+TEST(V2Decode, RowsOfAModelWithSizesCarryThemBesideTheirPaddedLength) {
+  const auto decoded = decode(image_spec(), image_request("[2,2,3,5]", 60));
+  ASSERT_TRUE(decoded.is_ok()) << decoded.status().to_string();
+  EXPECT_EQ(3U, decoded->request.row_size(1).at[0]);
+  EXPECT_EQ(5U, decoded->request.row_size(1).at[1]);
+  EXPECT_EQ(3U * 8, decoded->request.row_length(1));
+}
+
+TEST(V2Decode, RefusesSizesThatAreZeroTooLargeOrDiffer) {
+  const auto refusal = [](const std::string& body) { return decode(image_spec(), body).status(); };
+  EXPECT_EQ("zero_length", refusal(image_request("[1,2,0,5]", 0)).reason());
+  EXPECT_EQ("too_long", refusal(image_request("[1,2,9,1]", 18)).reason());
+  const Status wide = refusal(image_request("[1,2,1,13]", 26));
+  EXPECT_EQ(Code::kTooLarge, wide.code());
+  EXPECT_NE(std::string::npos, wide.detail().find("width 13; the model 'images' takes at most 12"))
+      << wide.detail();
+  EXPECT_EQ("too_many_elements", refusal(image_request("[1,2,4294967296,4294967296]", 1)).reason());
+  EXPECT_EQ("too_long", refusal(image_request("[1,2,4294967297,1]", 1)).reason()) << "not taken modulo 2^32";
+  const std::string mask =
+      R"(,{"name":"mask","shape":[1,3,4],"datatype":"UINT8","data":[1,1,1,1,1,1,1,1,1,1,1,1]})";
+  const Status differ = refusal(image_request("[1,2,3,5]", 30, mask));
+  EXPECT_EQ("lengths_differ", differ.reason());
+  EXPECT_NE(std::string::npos, differ.detail().find("'mask' has width 4")) << differ.detail();
+}
+
 TEST(V2Decode, ATokenizerModelTakesTextOrIds) {
   for (const char* shape : {"[2]", "[2,1]"}) {
     const auto texts = decode(

@@ -58,9 +58,11 @@ Status check_dims(const TensorSpec& tensor, std::string_view kind, const std::st
 
 Status check_input(const TensorSpec& input, const std::string& where) {
   const auto free = std::count(input.dims.begin() + 1, input.dims.end(), std::int64_t{-1});
-  if (free > 1) {
-    return bad(where, "input '{}' has dims {}; only one dim after the row dim may be free", input.name,
-               dims_text(input));
+  if (free > 1 && input.sizes.empty()) {
+    return bad(where,
+               "input '{}' has dims {}; only one dim after the row dim may be free, unless all are named by "
+               "'sizes' and [[size]]",
+               input.name, dims_text(input));
   }
   const ValueRange type_range = range_of(input.type);
   if (input.range) {
@@ -116,20 +118,62 @@ Status check_length(const ModelSpec& spec, const std::string& where) {
   return Status::ok();
 }
 
+bool has_size(const TensorSpec& tensor, std::size_t size) {
+  for (std::size_t i = 1; i < tensor.dims.size(); ++i) {
+    if (tensor.dims[i] < 0 && tensor.size_of(i) == size) return true;
+  }
+  return false;
+}
+
+Status check_named_sizes(const ModelSpec& spec, const std::string& where) {
+  if (spec.sizes.empty()) return Status::ok();
+  if (spec.batching.policy == Policy::kBuckets) {
+    return bad(where, "policy \"buckets\" has edges of one length; a model with [[size]] takes dp or fifo");
+  }
+  std::uint64_t groups = 1;
+  std::set<std::string_view> names;
+  for (std::size_t i = 0; i < spec.sizes.size(); ++i) {
+    const SizeSpec& size = spec.sizes[i];
+    if (!names.insert(size.name).second) return bad(where, "[[size]] '{}' is there twice", size.name);
+    const bool is_sent = std::ranges::any_of(spec.inputs, [&](const TensorSpec& input) {
+      return input.source == InputSource::kClient && has_size(input, i);
+    });
+    if (!spec.inputs.empty() && !is_sent) {
+      return bad(where, "[[size]] '{}' is no dim of an input that the client sends", size.name);
+    }
+    groups *= (size.max + size.multiple - 1) / size.multiple + 1;
+    if (groups > std::numeric_limits<std::uint32_t>::max()) {
+      return bad(where, "the sizes can be combined in more than 2^32 ways; raise 'multiple' or lower 'max'");
+    }
+  }
+  for (const auto* tensors : {&spec.inputs, &spec.outputs}) {
+    for (const TensorSpec& tensor : *tensors) {
+      if (!tensor.has_length() || !tensor.sizes.empty()) continue;
+      return bad(where, "'{}' has dims {}; 'sizes' must name each free dim after the row dim", tensor.name,
+                 dims_text(tensor));
+    }
+  }
+  return Status::ok();
+}
+
 // A gigabyte for one row is a typing error, and small enough that no later product wraps.
 Status check_sizes(const ModelSpec& spec, const std::string& where) {
   const Bytes limit = gib(1);
+  std::string largest;
+  for (std::size_t i = 0; i < std::max<std::size_t>(spec.sizes.size(), 1); ++i) {
+    largest += fmt::format("{}{} {}", i > 0 ? ", " : "", spec.size_name(i), spec.largest(i));
+  }
   for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
-    const Bytes bytes = spec.input_row_bytes(i, spec.max_length);
+    const Bytes bytes = spec.input_row_bytes(i, spec.largest_size());
     if (bytes > limit) {
-      return bad(where, "one row of input '{}' is {} at length {}; allowed: {}", spec.inputs[i].name,
-                 format_bytes(bytes), spec.max_length, format_bytes(limit));
+      return bad(where, "the largest row of input '{}' is {} ({}); allowed: {}", spec.inputs[i].name,
+                 format_bytes(bytes), largest, format_bytes(limit));
     }
   }
-  const Bytes bytes = spec.output_row_bytes(spec.max_length);
+  const Bytes bytes = spec.output_row_bytes(spec.largest_size());
   if (bytes > limit) {
-    return bad(where, "the outputs of one row are {} at length {}; allowed: {}", format_bytes(bytes),
-               spec.max_length, format_bytes(limit));
+    return bad(where, "the outputs of the largest row are {} ({}); allowed: {}", format_bytes(bytes), largest,
+               format_bytes(limit));
   }
   return Status::ok();
 }
@@ -209,6 +253,7 @@ Status check_consistency(const ModelSpec& spec, const std::string& where) {
   TONNAGE_TRY(check_names(spec.inputs, "input", where));
   TONNAGE_TRY(check_names(spec.outputs, "output", where));
   for (const TensorSpec& input : spec.inputs) TONNAGE_TRY(check_input(input, where));
+  TONNAGE_TRY(check_named_sizes(spec, where));
   TONNAGE_TRY(check_length(spec, where));
   TONNAGE_TRY(check_sizes(spec, where));
   TONNAGE_TRY(check_text(spec, where));

@@ -18,7 +18,7 @@ std::uint32_t bucket_of(std::uint32_t length, std::span<const std::uint32_t> edg
 
 void place(std::uint32_t length, const PlanLimits& limits, Row& row) {
   const cost::CostTable& cost = *limits.cost;
-  if (limits.meet == model::MeetRule::kGroup) {
+  if (limits.meet == model::MeetRule::kGroup || limits.lengths_are_padded) {
     row.key = row.padded = length;
     row.column = cost.column_of(length);
   } else if (limits.policy == model::Policy::kBuckets && !limits.edges.empty() && length > 0) {
@@ -36,13 +36,29 @@ bool only_equals_meet(const PlanLimits& limits) {
 }
 
 // One stable pass of a radix sort over eight bits of the key.
+template <std::uint32_t Row::*Key>
 void radix_pass(const Row* from, Row* to, std::size_t count, unsigned shift) {
   std::array<std::uint16_t, 257> start{};
-  for (std::size_t i = 0; i < count; ++i) ++start[((from[i].key >> shift) & 0xffU) + 1];
+  for (std::size_t i = 0; i < count; ++i) ++start[((from[i].*Key >> shift) & 0xffU) + 1];
   for (std::size_t bin = 1; bin < start.size(); ++bin) {
     start[bin] = static_cast<std::uint16_t>(start[bin] + start[bin - 1]);
   }
-  for (std::size_t i = 0; i < count; ++i) to[start[(from[i].key >> shift) & 0xffU]++] = from[i];
+  for (std::size_t i = 0; i < count; ++i) to[start[(from[i].*Key >> shift) & 0xffU]++] = from[i];
+}
+
+// Sorts by one member, stable; bytes of it that do not differ cost nothing.
+template <std::uint32_t Row::*Key>
+void sort_by(PlanScratch::State& state) {
+  std::uint32_t differing = 0;
+  for (std::size_t i = 1; i < state.count; ++i) differing |= state.rows[i].*Key ^ state.rows[0].*Key;
+  bool in_spare = false;
+  for (unsigned shift = 0; shift < 32; shift += 8) {
+    if (((differing >> shift) & 0xffU) == 0) continue;
+    const auto& from = in_spare ? state.spare : state.rows;
+    radix_pass<Key>(from.data(), (in_spare ? state.rows : state.spare).data(), state.count, shift);
+    in_spare = !in_spare;
+  }
+  if (in_spare) std::copy_n(state.spare.begin(), state.count, state.rows.begin());
 }
 
 }  // namespace
@@ -58,6 +74,7 @@ void screen(const LaneView& lane, const PlanLimits& limits, TimePoint now, PlanS
     const PlannerRow& seen = lane.rows[i];
     Row& row = state.rows[state.count];
     row.units = std::max(seen.units, 1U);
+    row.group = seen.group;
     row.index = static_cast<std::uint16_t>(i);
     row.left = seen.deadline == kNever ? kFar : clipped(seen.deadline - now);
     row.age = (now - seen.enqueued).count();
@@ -78,20 +95,13 @@ void screen(const LaneView& lane, const PlanLimits& limits, TimePoint now, PlanS
 }
 
 void sort_rows(const PlanLimits& limits, PlanScratch::State& state) {
-  std::uint32_t differing = 0;
-  for (std::size_t i = 1; i < state.count; ++i) differing |= state.rows[i].key ^ state.rows[0].key;
-  bool in_spare = false;
-  for (unsigned shift = 0; shift < 32; shift += 8) {
-    if (((differing >> shift) & 0xffU) == 0) continue;
-    const auto& from = in_spare ? state.spare : state.rows;
-    radix_pass(from.data(), (in_spare ? state.rows : state.spare).data(), state.count, shift);
-    in_spare = !in_spare;
-  }
-  if (in_spare) std::copy_n(state.spare.begin(), state.count, state.rows.begin());
+  sort_by<&Row::key>(state);
+  sort_by<&Row::group>(state);
   const bool equals = only_equals_meet(limits);
   std::uint16_t segment = 0;
   for (std::size_t i = 0; i < state.count; ++i) {
-    if (equals && i > 0 && state.rows[i].key != state.rows[i - 1].key)
+    if (i > 0 && (state.rows[i].group != state.rows[i - 1].group ||
+                  (equals && state.rows[i].key != state.rows[i - 1].key)))
       segment = static_cast<std::uint16_t>(i);
     state.rows[i].segment = segment;
   }

@@ -17,12 +17,14 @@ inline constexpr std::int64_t kFar = std::int64_t{1} << 52;
 // Deadlines are counted over the earliest so many.
 inline constexpr std::size_t kMostUrgent = 64;
 
-// A row that can run now. Sorted by `key`; rows of equal key stay in the order of their arrival.
+// A row that can run now. Sorted by `group`, then `key`; rows of equal key stay in the order of their
+// arrival.
 struct Row {
   std::uint32_t key = 0;     // padded length; the exact length or the bucket where only equals may meet
   std::uint32_t column = 0;  // of the cost table
   std::uint32_t padded = 0;
   std::uint32_t units = 1;
+  std::uint32_t group = 0;
   std::uint16_t index = 0;    // in the LaneView: smaller is older
   std::uint16_t segment = 0;  // first row that may share a batch with this one
   std::int64_t alone = 0;     // predicted time by itself

@@ -85,6 +85,46 @@ class Hoards(nn.Module):
         return x * 1.0
 
 
+class Images(nn.Module):
+    """image [B, 3, H, W] -> scores [B, 2], whatever H and W are."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(3, 16, 3, padding=1)
+        self.second = nn.Conv2d(16, 16, 3, padding=1)
+        self.pool = nn.AdaptiveAvgPool2d(1)
+        self.head = nn.Linear(16, 2)
+
+    def forward(self, image):
+        states = torch.relu(self.second(torch.relu(self.first(image))))
+        return self.head(self.pool(states).flatten(1))
+
+
+class MaskedImages(nn.Module):
+    """image, mask [B, H, W] -> scores [B, 2] and heat [B, H, W]; padding changes neither."""
+
+    def __init__(self, images):
+        super().__init__()
+        self.inner = images
+
+    def forward(self, image, mask):
+        own = mask.to(image.dtype).unsqueeze(1)
+        states = torch.relu(self.inner.first(image)) * own
+        states = torch.relu(self.inner.second(states)) * own
+        mean = states.sum((2, 3)) / own.sum((2, 3))
+        return self.inner.head(mean), states.mean(1)
+
+
+def picture(height, width):
+    """[3, height, width]; tests/integration/test_sizes.py makes the same values."""
+    return (torch.arange(3 * height * width) * 37 % 101 / 101).reshape(3, height, width)
+
+
+def expected_scores(images, sizes):
+    with torch.inference_mode():
+        return [{"size": size, "scores": images(picture(*size).unsqueeze(0))[0].tolist()} for size in sizes]
+
+
 class ReturnsHalf(nn.Module):
     def forward(self, x):
         return x.to(torch.float16)
@@ -158,6 +198,7 @@ def main() -> None:
     example = (torch.ones(2, 5, dtype=torch.long), torch.ones(2, 5, dtype=torch.long))
     traced = torch.jit.trace(scores, example)
     torch.jit.save(traced, folder / "scores.pt", _extra_files={"config.json": json.dumps(config)})
+    images = Images().eval()
     as_dict = AsDict().eval()
     as_dict.inner = scores
     torch.jit.save(torch.jit.script(as_dict), folder / "as_dict.pt")
@@ -169,8 +210,12 @@ def main() -> None:
         ("keeps_the_graph", KeepsTheGraph()),
         ("hoards", Hoards()),
         ("returns_half", ReturnsHalf()),
+        ("images", images),
+        ("masked_images", MaskedImages(images).eval()),
     ]:
         torch.jit.save(torch.jit.script(module), folder / f"{name}.pt")
+    sizes = [[24, 31], [31, 24], [40, 40], [7, 56], [64, 64], [1, 1]]
+    (folder / "expected_images.json").write_text(json.dumps(expected_scores(images, sizes)))
     (folder / "broken.pt").write_bytes(b"not an archive")
     whole = (folder / "scores.pt").read_bytes()
     (folder / "half.pt").write_bytes(whole[: len(whole) // 2])
