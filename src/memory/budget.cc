@@ -227,6 +227,14 @@ Bytes Account::available() const {
   return least;
 }
 
+Bytes Account::overdraft() const {
+  auto held = state_->tree->ledger.lock();
+  Bytes most;
+  for (const Tree::Entry* e = &*state_->entry; e != nullptr; e = e->parent)
+    most = std::max(most, saturating_sub(e->used, e->limit));
+  return most;
+}
+
 Result<Charge> Account::charge(Bytes amount) {
   auto held = state_->tree->ledger.lock();
   TONNAGE_TRY(held->take(&*state_->entry, nullptr, amount));

@@ -75,6 +75,8 @@ class Account {
   Bytes peak() const;
   // What charge() would grant now: the least room along the chain to the root.
   Bytes available() const;
+  // By how much recorded facts exceed a limit, here or above; zero as a rule.
+  Bytes overdraft() const;
 
   Result<Charge> charge(Bytes amount);
   Charge record(Bytes amount);

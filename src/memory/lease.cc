@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/lease.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace tonnage::memory {
@@ -29,26 +31,35 @@ Bytes Lease::explored() const { return tensor_high_ + Bytes(tensor_high_.count()
 Bytes Lease::rest() const { return std::max(kSmallestRest, Bytes(resident_high_.count() / 16)); }
 
 Bytes Lease::slack_for(Bytes grant) const {
-  return grant > explored() ? std::max(slack_, kFirstSlack) : slack_;
+  return kept_ + grant > explored() ? std::max(slack_, kFirstSlack) : slack_;
 }
 
-Bytes Lease::needed_for(Bytes grant) const { return std::max(amount(), charged(grant + slack_for(grant))); }
+Bytes Lease::needed_for(Bytes grant) const { return std::max(amount(), charged(use_of(grant))); }
+
+Bytes Lease::room() const {
+  const Bytes chargeable = saturating_sub(amount() + account_.available(), account_.overdraft());
+  if (charged_per_byte_ <= 1.0) return chargeable;
+  // Rounded down, so that what is named here can be charged.
+  return saturating_sub(scale(chargeable, 1.0 / charged_per_byte_), kib(4));
+}
 
 Bytes Lease::largest_grant() const {
-  // Rounded down, so that what is named here can be charged.
-  const Bytes chargeable = amount() + account_.available();
-  const Bytes room = charged_per_byte_ > 1.0
-                         ? saturating_sub(scale(chargeable, 1.0 / charged_per_byte_), kib(4))
-                         : chargeable;
-  const Bytes beyond = saturating_sub(room, std::max(slack_, kFirstSlack));
-  if (beyond > explored()) return beyond;
-  return std::min(explored(), saturating_sub(room, slack_));
+  // For tensors, kept ones included.
+  const Bytes most = usable(room());
+  const Bytes beyond = saturating_sub(most, std::max(slack_, kFirstSlack));
+  const Bytes tensors = beyond > explored() ? beyond : std::min(explored(), saturating_sub(most, slack_));
+  return saturating_sub(tensors, kept_);
 }
 
 Status Lease::begin(Bytes grant) {
   TONNAGE_CHECK(grant_ == Bytes(), "a worker got a second grant while one was out");
   const Bytes needed = needed_for(grant);
   if (needed > amount()) TONNAGE_TRY(charge_.grow_to(needed));
+  if (const Bytes over = account_.overdraft(); over > Bytes() && use_of(grant) > room()) {
+    return Status(Code::kOverloaded, "over_budget",
+                  fmt::format("{} more are in use than the budget allows", format_bytes(over)))
+        .with_retry_after(1);
+  }
   grant_ = grant;
   return Status::ok();
 }
@@ -63,17 +74,19 @@ void Lease::raise_to(Bytes above_ready) {
 void Lease::observe(Bytes resident) { raise_to(saturating_sub(resident, ready_)); }
 
 void Lease::end(Bytes resident, Bytes peak, Bytes highest) {
-  grant_ = Bytes();
-  tensor_high_ = std::max(tensor_high_, peak);
+  learn_peak(peak);
   highest_ = std::max(highest_, saturating_sub(highest, ready_));
   raise_to(saturating_sub(resident, ready_));
   slack_ = saturating_sub(highest_, tensor_high_);
   charge_.shrink_to(charged(resident_high_) + rest());
 }
 
-void Lease::end_unread(Bytes peak) {
+void Lease::end_unread(Bytes peak) { learn_peak(peak); }
+
+void Lease::learn_peak(Bytes peak) {
   grant_ = Bytes();
-  tensor_high_ = std::max(tensor_high_, peak);
+  highest_peak_ = std::max(highest_peak_, peak);
+  tensor_high_ = std::max(tensor_high_, kept_ + peak);
 }
 
 void Lease::settle(Bytes resident) {
@@ -81,7 +94,7 @@ void Lease::settle(Bytes resident) {
   resident_high_ = now;  // what was learned about slack stays
   const Bytes held = charged(now);
   if (held > amount()) charge_.merge(account_.record(held - amount()));
-  charge_.shrink_to(std::max(held, grant_ == Bytes() ? Bytes() : charged(grant_ + slack_)));
+  charge_.shrink_to(std::max(held, grant_ == Bytes() ? Bytes() : charged(kept_ + grant_ + slack_)));
 }
 
 Bytes Lease::data_limit() const {

@@ -5,14 +5,18 @@
 // Promises:
 //  1. lease = high-water of (RssAnon − RssAnon when ready), as read by the front, charged to the
 //     worker's `lease` account. Readings are facts: they are recorded even above the budget.
-//  2. begin(grant) is free inside the lease; beyond it the lease grows first, all or nothing.
+//  2. begin(grant) is free inside the lease; beyond it the lease grows first, all or nothing. While facts
+//     exceed the budget, what they exceed it by is no room: a model that keeps bytes is stopped, not
+//     followed.
 //  3. end() ends the grant and gives back what was reserved for it and never became resident, except
 //     for a rest of max(1 MiB, 1/16) that the next batch like it would ask for again. What was
 //     resident stays leased; that shrinks only by settle(reading) after trim.
-//  4. Slack is the highest that was ever resident minus the highest tensor peak: bytes kept from an
-//     earlier batch are room for the next one, not overhead on top of it. It starts at 8 MiB, and a
-//     grant far above every measured peak (a quarter and 1 MiB) starts from 8 MiB again.
-//  5. With a factor above 1 (a worker whose tensors are not all of its memory) each byte that is or
+//  4. Slack is the highest that was ever resident minus the most tensor bytes there ever were: free pages
+//     from an earlier batch are room for the next one, not overhead on top of it. It starts at 8 MiB, and a
+//     grant far above all that was measured (a quarter and 1 MiB) starts from 8 MiB again.
+//  5. Live tensors that the model keeps after a batch are no room: the next grant comes on top of them.
+//  6. largest_grant() leaves 1/64 of the room, by which overhead varies from batch to batch.
+//  7. With a factor above 1 (a worker whose tensors are not all of its memory) each byte that is or
 //     may become resident is charged that many times, so that the next batch may need more than any before.
 // Grants of a device are served in ticket order by GrantQueue (memory/grant_queue.h).
 // Threads: the loop. Owns: the lease charge. Fails with: overloaded/over_budget.
@@ -33,18 +37,24 @@ class Lease {
   Bytes amount() const { return charge_.amount(); }
   Bytes grant() const { return grant_; }
   Bytes slack() const { return slack_; }
+  Bytes slack_for(Bytes grant) const;  // what a batch of this grant may take on top of it
   Bytes resident_high() const { return resident_high_; }
-  Bytes tensor_high() const { return tensor_high_; }
+  Bytes highest_peak() const { return highest_peak_; }  // of tensors, of one batch
 
-  // Lease that `grant` tensor bytes would need: max(lease, (grant + slack) × factor).
+  // Lease that `grant` tensor bytes would need: max(lease, (kept + grant + slack) × factor).
   Bytes needed_for(Bytes grant) const;
   // Largest grant that could begin now: inside the lease, or with what the account can still give.
   Bytes largest_grant() const;
   Status begin(Bytes grant);
+  // Room less what largest_grant() leaves of it.
+  static Bytes usable(Bytes room) { return room - Bytes(room.count() / kCushion); }
   // `resident` = RssAnon read by the front after the batch; peak = tensor bytes the worker reported;
   // highest = the most that was resident at any time since ready, where the kernel knows it: a worker
   // that frees at once shows little afterwards, and needs its overhead all the same.
   void end(Bytes resident, Bytes peak, Bytes highest = Bytes());
+  // What the model keeps now, as its worker tells; from the next batch on.
+  void keep(Bytes kept) { kept_ = kept; }
+  Bytes kept() const { return kept_; }
   // end() without a reading: allowed where needs_reading(grant) was false.
   void end_unread(Bytes peak);
   // Whether a run of `grant` could make more resident than is known to be; with a factor, each could.
@@ -59,9 +69,12 @@ class Lease {
   Bytes data_limit() const;
 
  private:
+  static constexpr std::uint64_t kCushion = 64;
   Bytes charged(Bytes resident) const;
-  Bytes slack_for(Bytes grant) const;
-  Bytes explored() const;  // grants up to here are judged by the measured slack
+  Bytes room() const;
+  Bytes use_of(Bytes grant) const { return kept_ + grant + slack_for(grant); }
+  void learn_peak(Bytes peak);
+  Bytes explored() const;  // tensor bytes up to here are judged by the measured slack
   Bytes rest() const;      // reservation that may stay above the resident high-water
   void raise_to(Bytes above_ready);
 
@@ -74,7 +87,9 @@ class Lease {
   Bytes slack_;
   Bytes resident_high_;  // above ready, by readings since the last settle
   Bytes highest_;        // above ready, at any time
-  Bytes tensor_high_;
+  Bytes tensor_high_;    // kept and peak of a batch together
+  Bytes highest_peak_;
+  Bytes kept_;
 };
 
 }  // namespace tonnage::memory

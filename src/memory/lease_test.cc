@@ -58,21 +58,22 @@ TEST_F(LeaseTest, StartsFromTheFirstSlackAgainFarAboveWhatWasMeasured) {
 }
 
 TEST_F(LeaseTest, RefusesBeyondTheBudgetAndStaysAsItWas) {
-  EXPECT_EQ(mib(192), lease_.largest_grant());
+  EXPECT_EQ(mib(192) - Bytes(mib(200).count() / 64), lease_.largest_grant());
   EXPECT_EQ("over_budget", lease_.begin(mib(193)).reason());
   EXPECT_EQ(Bytes(), lease_.amount());
   EXPECT_EQ(Bytes(), lease_.grant());
   EXPECT_TRUE(lease_.begin(mib(192)).is_ok());
 }
 
-TEST_F(LeaseTest, LargestGrantAlwaysBeginsAndOneMoreDoesNot) {
+TEST_F(LeaseTest, LargestGrantAlwaysBeginsAndLittleMoreDoesNot) {
   for (const Bytes free : {Bytes(), mib(1), mib(4), mib(7), mib(9), mib(60)}) {
     Budget budget("host", mib(13) + free);
     Lease lease(budget.root(), kReady, mib(300));
     ASSERT_TRUE(lease.begin(mib(4)).is_ok());
     lease.end(kReady + mib(12), mib(10));
     const Bytes largest = lease.largest_grant();
-    EXPECT_FALSE(lease.begin(largest + Bytes(1)).is_ok()) << format_bytes(free);
+    const Bytes cushion((mib(13) + free).count() / 64);
+    EXPECT_FALSE(lease.begin(largest + cushion + Bytes(1)).is_ok()) << format_bytes(free);
     EXPECT_TRUE(lease.begin(largest).is_ok()) << format_bytes(free);
   }
 }
@@ -83,6 +84,29 @@ TEST_F(LeaseTest, RecordsAReadingEvenAboveTheBudget) {
   EXPECT_EQ(mib(240), lease_.amount());
   EXPECT_EQ(mib(240), budget_.root().used());
   EXPECT_EQ(Bytes(), budget_.root().available());
+}
+
+TEST_F(LeaseTest, WhatIsOverTheBudgetIsNoRoom) {
+  ASSERT_TRUE(lease_.begin(mib(150)).is_ok());
+  lease_.end(kReady + mib(240), mib(150));
+  // 240 are resident where 200 are allowed: of the 150 + 90 of overhead, 40 have to go.
+  EXPECT_EQ(mib(110) - Bytes(mib(200).count() / 64), lease_.largest_grant());
+  EXPECT_EQ("over_budget", lease_.begin(mib(110) + Bytes(1)).reason());
+  EXPECT_EQ(Bytes(), lease_.grant());
+  EXPECT_TRUE(lease_.begin(mib(110)).is_ok());
+}
+
+TEST_F(LeaseTest, WhatTheModelKeepsIsNoRoomForTheNextBatch) {
+  batch(mib(50), mib(52), mib(50));
+  EXPECT_EQ(mib(2), lease_.slack());
+  lease_.keep(mib(10));  // of the 50
+  EXPECT_EQ(mib(62), lease_.needed_for(mib(50)));
+  batch(mib(50), mib(62), mib(50));
+  EXPECT_EQ(mib(2), lease_.slack()) << "kept bytes are no overhead";
+  EXPECT_EQ(mib(50), lease_.highest_peak());
+  const Bytes before = lease_.largest_grant();
+  lease_.keep(mib(50));
+  EXPECT_EQ(before - mib(40), lease_.largest_grant());
 }
 
 TEST_F(LeaseTest, RisesByAnObservationInTheMiddleOfABatch) {

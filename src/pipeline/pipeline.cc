@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "admission/admission.h"
+#include "memory/lease.h"
 
 namespace tonnage::pipeline {
 namespace {
@@ -186,7 +187,7 @@ Bytes Pipeline::largest_possible_grant(const ServedModel& model) const {
                                     ? slot.grant_when_ready
                                     : slot.worker->largest_grant());
   }
-  return largest + returnable;
+  return largest + memory::Lease::usable(returnable);
 }
 
 std::uint32_t Pipeline::free_tokens() const {

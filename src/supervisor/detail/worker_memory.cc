@@ -39,7 +39,7 @@ void Worker::State::on_stats(const wire::Stats& stats) {
 memory::RetentionForecast Worker::State::retention_forecast() const {
   if (!retention || !lease) return {};
   // What the model keeps takes from what its largest batch may still have.
-  return retention->forecast(saturating_sub(lease->largest_grant(), lease->tensor_high()));
+  return retention->forecast(saturating_sub(lease->largest_grant(), lease->highest_peak()));
 }
 
 void Worker::State::watch_retention() {

@@ -108,11 +108,14 @@ void Worker::State::close_grant(Bytes peak, Bytes live_now) {
   // What a worker says about itself may lower nothing: a peak above the grant is not believed.
   const Bytes believed = std::min(peak, flight->grant);
   const bool is_fresh = host.loop.now() - read_at < kReadingIsFresh;
-  if (!flight->needs_reading && is_fresh) return lease->end_unread(believed);
-  if (!read_memory()) return lease->end_unread(believed);
-  const Bytes others = reading.file + reading.shared;
-  lease->end(reading.anonymous, believed,
-             peak_is_since_ready ? saturating_sub(reading.resident_peak, others) : Bytes());
+  if ((!flight->needs_reading && is_fresh) || !read_memory()) {
+    lease->end_unread(believed);
+  } else {
+    const Bytes others = reading.file + reading.shared;
+    lease->end(reading.anonymous, believed,
+               peak_is_since_ready ? saturating_sub(reading.resident_peak, others) : Bytes());
+  }
+  lease->keep(saturating_sub(live, live_baseline));
 }
 
 void Worker::State::finish(RunOutcome outcome) {
@@ -185,6 +188,7 @@ void Worker::State::on_trimmed(const wire::Trimmed& trimmed) {
   if (!trim_asked) return end_process(ExitReason::Kind::kProtocol, "trimmed without having been asked");
   trim_asked.reset();
   live = trimmed.live;
+  lease->keep(saturating_sub(live, live_baseline));
   if (read_memory()) lease->settle(reading.anonymous);
 }
 
