@@ -74,6 +74,19 @@ TEST(CostModel, LearnsAMaximumOfTwoProgramPoints) {
   EXPECT_LE(worst_error(profiled(kEncoder, two_points), two_points), 0.01);
 }
 
+// One of the two decides at the shortest length alone: beyond it must go with tokens, not with rows.
+TEST(CostModel, KnowsBetweenTwoLengthsWhichProgramPointDecides) {
+  const auto cost = [](Shape s) {
+    return std::max(4608.0 * s.rows * s.length, (2560 + 50.0 * s.length) * s.rows * s.length);
+  };
+  const CostModel model = profiled(kEncoder, cost);
+  for (std::uint32_t length = 33; length < 64; ++length) {
+    const Shape shape{5, length};
+    EXPECT_GE(static_cast<double>(model.grant(shape).count()), cost(shape)) << length;
+    EXPECT_LE(static_cast<double>(model.predict_peak(shape).count()), cost(shape) * 1.01) << length;
+  }
+}
+
 TEST(CostModel, LearnsAModelWithoutAFreeDim) {
   CostModel model(CostOptions{64, 32, 0});
   for (std::uint32_t rows = 1; rows <= 64; rows *= 2) model.add_profile(sample({rows, 0}, 1e6 + 4e5 * rows));
@@ -83,10 +96,10 @@ TEST(CostModel, LearnsAModelWithoutAFreeDim) {
   EXPECT_GE(model.table().grant(48, 0), model.predict_peak({48, 0}));
 }
 
-TEST(CostModel, RoundsGrantsUpTo64KiB) {
+TEST(CostModel, RoundsGrantsUp) {
   const CostModel model = profiled(kEncoder, linear_cost);
   const Bytes grant = model.grant({3, 40});
-  EXPECT_EQ(grant.count() % kib(64).count(), 0U);
+  EXPECT_EQ(grant.count() % kib(4).count(), 0U);
   EXPECT_GE(static_cast<double>(grant.count()), linear_cost({3, 40}) * (1 + model.margin()));
   EXPECT_LE(static_cast<double>(grant.count()), linear_cost({3, 40}) * (1 + model.margin()) + 65536);
 }

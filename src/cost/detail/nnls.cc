@@ -5,12 +5,15 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <optional>
+#include <vector>
 
 namespace tonnage::cost::detail {
 namespace {
 
 constexpr double kEquallyWell = 1e-9;  // weighted mean squared relative error
+constexpr std::size_t kSets = (1U << kFeatures) - 1;
 using Matrix = std::array<std::array<long double, kFeatures>, kFeatures>;
 using Vector = std::array<long double, kFeatures>;
 
@@ -87,6 +90,17 @@ double mean_square(const Plane& plane, std::span<const Point> points, double wei
   return sum / weight_sum;
 }
 
+// Small ones first; of equal size those with B·P first: where all points have one length, B, B·P and B·P²
+// fit equally well, and memory goes with tokens.
+std::vector<unsigned> sets_in_order() {
+  constexpr unsigned kTokens = 1U << 2U;
+  std::vector<unsigned> sets(kSets);
+  std::iota(sets.begin(), sets.end(), 1U);
+  std::ranges::stable_sort(
+      sets, {}, [](unsigned set) { return 2 * std::popcount(set) + ((set & kTokens) == 0 ? 1 : 0); });
+  return sets;
+}
+
 }  // namespace
 
 Plane features_of(Shape shape) {
@@ -107,18 +121,16 @@ Plane fit_plane(std::span<const Point> points) {
   if (points.empty()) return best;
   const Normal n = normal_equations(points);
   double best_error = std::numeric_limits<double>::infinity();
-  for (int size = 1; size <= static_cast<int>(kFeatures); ++size) {
-    for (unsigned set = 1; set < 1U << kFeatures; ++set) {
-      if (std::popcount(set) != size) continue;
-      const auto solution = solve(n, set);
-      if (!solution || std::any_of(solution->begin(), solution->end(), [](long double c) { return c < 0; }))
-        continue;
-      const Plane plane = unscaled(n, *solution);
-      const double error = mean_square(plane, points, static_cast<double>(n.weight_sum));
-      if (error < best_error - kEquallyWell) {
-        best_error = error;
-        best = plane;
-      }
+  static const std::vector<unsigned> sets = sets_in_order();
+  for (const unsigned set : sets) {
+    const auto solution = solve(n, set);
+    if (!solution || std::any_of(solution->begin(), solution->end(), [](long double c) { return c < 0; }))
+      continue;
+    const Plane plane = unscaled(n, *solution);
+    const double error = mean_square(plane, points, static_cast<double>(n.weight_sum));
+    if (error < best_error - kEquallyWell) {
+      best_error = error;
+      best = plane;
     }
   }
   return best;

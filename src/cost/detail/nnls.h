@@ -24,7 +24,7 @@ struct Point {
 };
 
 // Minimises Σ weight · ((fit − value) / value)². Of two sets that fit equally well the smaller one is
-// taken: it extrapolates better. No points: all zero.
+// taken: it extrapolates better; of two equally small ones that with B·P. No points: all zero.
 Plane fit_plane(std::span<const Point> points);
 
 }  // namespace tonnage::cost::detail

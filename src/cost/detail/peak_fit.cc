@@ -7,8 +7,8 @@
 namespace tonnage::cost::detail {
 namespace {
 
-constexpr double kGoodFit = 0.005;             // worst relative error that one plane may keep
-constexpr double kLeastMargin = 0.005;         // deterministic: the 64 KiB rounding is on top
+constexpr double kGoodFit = 0.0005;            // worst relative error that too few planes may keep
+constexpr double kLeastMargin = 0.005;         // deterministic: the rounding is on top
 constexpr double kLeastMarginOfValues = 0.03;  // value-dependent
 constexpr double kMarginOfFew = 0.10;          // too few shapes to hold any back
 constexpr std::size_t kFewShapes = 4;
@@ -85,6 +85,15 @@ double PeakFit::clamped(double value, Shape shape, std::span<const PeakSample> k
     if (clamp_above_ && is_inside(shape, sample.shape)) high = std::min(high, peak);
   }
   return std::max(low, std::min(value, high));
+}
+
+double PeakFit::ceiling(Shape shape) const {
+  double lowest = std::numeric_limits<double>::infinity();
+  for (const PeakSample& sample : samples_) {
+    if (clamp_above_ && is_inside(shape, sample.shape))
+      lowest = std::min(lowest, static_cast<double>(sample.highest));
+  }
+  return lowest * (1 + kLeastMargin);
 }
 
 double PeakFit::needed_margin(std::span<const PeakSample> known, std::span<const PeakSample> unseen) const {

@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::size_t kMaxPlanes = 3;
 constexpr int kRounds = 30;
+constexpr std::size_t kMostCuts = 12;
+constexpr std::size_t kCoarseCuts = 7;
 constexpr double kBelow = 0.01;  // weight of a point under the upper fit
 
 double worst_error(const Planes& planes, std::span<const Point> points) {
@@ -65,9 +67,21 @@ Planes refine(std::span<const Point> sorted, std::span<const std::size_t> cuts) 
   return best;
 }
 
-// All ways to cut the sorted points into `count` groups, on a coarse grid of cuts.
+// Where groups may begin: with a length, where there are a few of them; else on a coarse grid.
+std::vector<std::size_t> possible_cuts(std::span<const Point> sorted) {
+  std::vector<std::size_t> cuts;
+  for (std::size_t i = 1; i < sorted.size(); ++i) {
+    if (sorted[i].shape.length != sorted[i - 1].shape.length) cuts.push_back(i);
+  }
+  if (!cuts.empty() && cuts.size() <= kMostCuts) return cuts;
+  cuts.clear();
+  const std::size_t step = std::max<std::size_t>(1, sorted.size() / kCoarseCuts);
+  for (std::size_t cut = step; cut < sorted.size(); cut += step) cuts.push_back(cut);
+  return cuts;
+}
+
+// All ways to cut the sorted points into `count` groups.
 Planes best_of_cuts(std::span<const Point> sorted, std::size_t count) {
-  const std::size_t step = std::max<std::size_t>(1, sorted.size() / 7);
   Planes best;
   double best_error = std::numeric_limits<double>::infinity();
   const auto consider = [&](std::span<const std::size_t> cuts) {
@@ -77,11 +91,11 @@ Planes best_of_cuts(std::span<const Point> sorted, std::size_t count) {
       best = std::move(planes);
     }
   };
-  for (std::size_t first = step; first < sorted.size(); first += step) {
-    if (count == 2) consider(std::array{first});
-    for (std::size_t second = first + step; count == 3 && second < sorted.size(); second += step) {
-      consider(std::array{first, second});
-    }
+  const std::vector<std::size_t> cuts = possible_cuts(sorted);
+  for (auto first = cuts.begin(); first != cuts.end(); ++first) {
+    if (count == 2) consider(std::array{*first});
+    for (auto second = first + 1; count == 3 && second < cuts.end(); ++second)
+      consider(std::array{*first, *second});
   }
   return best;
 }

@@ -19,11 +19,13 @@ constexpr double kDriftWeight = 1.0 / 16;
 constexpr double kLargestStep = 1.4;  // log: one outlier counts as a factor of four at most
 constexpr std::uint32_t kResidualMemory = 64;
 constexpr double kShrink = 8;
+constexpr Bytes kSmallGrant = mib(8);  // up to here 64 KiB would be a share that counts
 
 }  // namespace
 
 Bytes as_grant(double bytes) {
-  return round_up(Bytes(static_cast<std::uint64_t>(std::min(std::ceil(bytes), 0x1.0p62))), kib(64));
+  const Bytes whole(static_cast<std::uint64_t>(std::min(std::ceil(bytes), 0x1.0p62)));
+  return round_up(whole, whole < kSmallGrant ? kib(4) : kib(64));
 }
 
 double Profiled::time() const {
@@ -101,7 +103,9 @@ double CostModel::State::grant_of(Shape shape) const {
   if (is_deterministic() && is_inside(shape) && nominal(shape) == shape && bucket_of(shape).exact) {
     margin = std::min(margin, kExactMargin);
   }
-  return peak_of(shape) * (1 + margin);
+  const double grant = peak_of(shape) * (1 + margin);
+  const bool is_taught = spread > 1 || (is_inside(shape) && bucket_of(shape).bound != 0);
+  return is_taught ? grant : std::min(grant, peak_fit.ceiling(shape));
 }
 
 double CostModel::State::time_of(Shape shape) const {

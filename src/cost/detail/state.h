@@ -20,7 +20,7 @@ struct Profiled {
   double time() const;  // median; of two the smaller, because first runs pay for page faults
 };
 
-// Rounded up to 64 KiB, as every grant is.
+// Rounded up as every grant is: to 4 KiB, from 8 MiB on to 64 KiB.
 Bytes as_grant(double bytes);
 
 // How much of the table has to follow.
