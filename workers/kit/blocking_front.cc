@@ -137,4 +137,11 @@ Result<wire::Trimmed> BlockingFront::trim() {
   return *trimmed;
 }
 
+Result<wire::Stats> BlockingFront::stat() {
+  TONNAGE_ASSIGN(const wire::Message answer, ask(wire::Stat{}, 0));
+  const auto* stats = std::get_if<wire::Stats>(&answer.body);
+  if (stats == nullptr) return unexpected(answer.body);
+  return *stats;
+}
+
 }  // namespace tonnage::kit

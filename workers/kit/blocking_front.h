@@ -49,6 +49,7 @@ class BlockingFront {
   // Copies output `layout` of the last run out.
   Result<std::vector<std::byte>> output(const wire::TensorLayout& layout) const;
   Result<wire::Trimmed> trim();
+  Result<wire::Stats> stat();
 
  private:
   struct State;

@@ -69,6 +69,7 @@ class Session {
   wire::LoadedDoc loaded_;
   std::vector<Tensor> inputs_;
   std::uint64_t batches_ = 0;
+  Bytes largest_grant_;
 };
 
 Status Session::load() {
@@ -142,6 +143,11 @@ Status Session::run(std::uint64_t ticket, const wire::Run& run) {
   const ByteView slot = std::as_const(opening_.slots.at(run.slot)).view();
   if (Status status = find_inputs(run, slot, input_specs(), inputs_); !status.is_ok()) {
     return fail_run(ticket, {.kind = wire::ErrorKind::kBadRequest, .text = status.detail()});
+  }
+  if (run.grant > largest_grant_) {
+    // Free pages of smaller batches do not fit a larger one: they would stay resident beside it.
+    largest_grant_ = run.grant;
+    purge_malloc();
   }
   const auto began = std::chrono::steady_clock::now();
   RunResult result = run_runtime(run);
