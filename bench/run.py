@@ -4,9 +4,7 @@
 
 import argparse
 import importlib
-import json
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,27 +13,7 @@ sys.path.insert(0, str(HERE))
 
 import harness  # noqa: E402
 
-SCRIPTS = ("mix", "overhead", "faults", "routes", "longlane")
-
-
-def run_program(program, rest):
-    """A program that is a bench: its last line gets name, commit and cpu where it lacks them."""
-    with subprocess.Popen([program, *rest], stdout=subprocess.PIPE, text=True) as process:
-        last = ""
-        for line in process.stdout:
-            if last:
-                print(last)
-            last = line.rstrip("\n")
-        status = process.wait()
-    if status != 0 or not last.startswith("{"):
-        print(last)
-        return status or 1
-    keys = json.loads(last)
-    keys.setdefault("name", program.name.removeprefix("tonnage-bench-"))
-    keys["commit"] = harness.commit()
-    keys["cpu"] = harness.cpu()
-    print(json.dumps(keys, ensure_ascii=False))
-    return 0
+SCRIPTS = ("mix", "overhead", "faults", "predict", "routes", "longlane")
 
 
 def main():
@@ -51,10 +29,10 @@ def main():
         harness.say = lambda text: None
     program = options.build.resolve() / "bin" / f"tonnage-bench-{options.name}"
     if options.name in SCRIPTS:
-        importlib.import_module(options.name).main(options)
-        return 0
+        options.rest = rest  # for programs that a script starts
+        return importlib.import_module(options.name).main(options) or 0
     if program.exists():
-        return run_program(program, rest)
+        return harness.run_program([program, *rest], options.name)
     known = sorted({p.name.removeprefix("tonnage-bench-") for p in program.parent.glob("tonnage-bench-*")})
     print(f"no bench named '{options.name}'; there are {', '.join(SCRIPTS)} and the programs {', '.join(known)}",
           file=sys.stderr)

@@ -2,10 +2,9 @@
 // LoneModel: one model in a worker of its own, warmed up, with nothing that listens. What `inspect` and
 // `profile` look at.
 //
-// Promises: start() blocks until the model is ready and its worker has said what its memory consists of; a
-// model that cannot be loaded is an error with the worker's reason. Nothing stays behind after the
-// destructor. Threads: the caller's, which is the loop meanwhile. Fails with: what loading or warming up
-// fails with.
+// Promises: start() blocks until the model is ready and its worker has said what its memory consists of;
+// a model that cannot be loaded is an error with the worker's reason. Nothing is left after the destructor.
+// Threads: the caller's, which is the loop meanwhile. Fails with: what loading or warming up fails with.
 #pragma once
 
 #include <functional>
