@@ -15,6 +15,12 @@ namespace {
 namespace metric = telemetry::metric;
 using pipeline::labels_of;
 
+// Written anew each time: a worker or account that is gone leaves no last value behind.
+constexpr std::string_view kWrittenAnew[] = {
+    metric::kAccountUsed, metric::kAccountPeak,   metric::kAccountLimit, metric::kWorkerState,
+    metric::kLease,       metric::kGrant,         metric::kResident,     metric::kRetained,
+    metric::kRetention,   metric::kRetentionLeft, metric::kWorkerMemory};
+
 telemetry::Labels with(telemetry::Labels labels, std::string key, std::string value) {
   labels.emplace_back(std::move(key), std::move(value));
   return labels;
@@ -136,7 +142,13 @@ void RequestMetrics::chunked(const model::ModelSpec& spec, std::uint32_t rows) {
   registry_.counter(metric::kChunkedRows, labels_of(spec)).add(rows);
 }
 
+void RequestMetrics::forget(const std::string& model) {
+  series_.erase(model);
+  registry_.forget("model", model);
+}
+
 void publish(const memory::Account& root, const pipeline::Pipeline& pipeline, telemetry::Registry& metrics) {
+  for (const std::string_view name : kWrittenAnew) metrics.forget_all(name);
   publish_account(root, root.name(), metrics);
   raise_to(metrics.counter(metric::kBugs), bug_count());
   metrics.gauge(metric::kBuildInfo, {{"version", TONNAGE_VERSION}}).set(1);

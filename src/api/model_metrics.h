@@ -22,6 +22,8 @@ class RequestMetrics {
 
   // `spec` is null where the model is unknown.
   void count(const model::ModelSpec* spec, const Status& status, Duration took, std::uint32_t rows);
+  // A model that is gone: its series end here.
+  void forget(const std::string& model);
   void truncated(const model::ModelSpec& spec, std::uint32_t rows);
   void chunked(const model::ModelSpec& spec, std::uint32_t rows);
 

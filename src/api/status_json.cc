@@ -104,8 +104,8 @@ void append_model(std::string& out, const ServedModel& model) {
   auto into = std::back_inserter(out);
   fmt::format_to(into, "{{\"name\":{},\"version\":{},\"route\":{},\"phase\":\"{}\",\"ready\":{},\"why\":{},",
                  json_string(model.spec->name), json_string(model.spec->version),
-                 json_string(model.spec->route), phase_name(model.phase), model.is_ready(),
-                 json_string(model.trouble.is_ok() ? "" : model.trouble.detail()));
+                 json_string(model.spec->route), model.is_leaving ? "unloading" : phase_name(model.phase),
+                 model.is_ready(), json_string(model.trouble.is_ok() ? "" : model.trouble.detail()));
   fmt::format_to(into,
                  "\"cold_start_ms\":{:.1f},\"waiting_rows\":{},\"work_ahead_ms\":{:.2f},\"ladder_step\":{},"
                  "\"max_rows\":{},",

@@ -8,7 +8,6 @@
 namespace tonnage::memory {
 namespace {
 
-constexpr Bytes kFirstSlack = mib(8);
 constexpr Bytes kSmallestRest = mib(1);
 constexpr Bytes kSmallestDataMargin = mib(64);
 

@@ -28,6 +28,9 @@
 
 namespace tonnage::memory {
 
+// What is taken for overhead before anything was measured.
+inline constexpr Bytes kFirstSlack = mib(8);
+
 class Lease {
  public:
   // `slack` is what resident memory takes on top of tensor bytes (fragmentation, caches); learned.

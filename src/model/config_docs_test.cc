@@ -31,7 +31,7 @@ TEST(ConfigDocs, NameEveryKeyOfModelToml) {
   std::size_t found = 0;
   for (const std::string& text :
        {unknown, "[batching]\n" + unknown, "[workers]\n" + unknown, "[native]\n" + unknown,
-        "[[input]]\n" + tensor + unknown, "[[output]]\n" + tensor + unknown,
+        "[rotation]\n" + unknown, "[[input]]\n" + tensor + unknown, "[[output]]\n" + tensor + unknown,
         "[tokenizer]\nkind = \"wordpiece\"\nvocab = \"v\"\n" + unknown}) {
     for (const std::string& key : allowed_keys(text)) {
       EXPECT_NE(page.find("`" + key + "`"), std::string::npos) << key;

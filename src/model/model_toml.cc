@@ -191,6 +191,14 @@ void refuse_what_sizes_replace(Reader& reader) {
   }
 }
 
+void read_rotation(Reader& reader, RotationOptions& rotation) {
+  reader.bytes("resident_above", rotation.resident_above);
+  reader.duration("max_age_s", seconds(1), rotation.max_age);
+  reader.duration("retention_within_s", seconds(1), rotation.retention_within);
+  reader.choice("when_tight", rotation.when_tight,
+                {{"refuse", WhenTight::kRefuse}, {"drop-then-load", WhenTight::kDropThenLoad}});
+}
+
 void read_route(Reader& reader, ModelSpec& spec) {
   reader.text("route", spec.route);
   reader.choice("precision", spec.precision,
@@ -231,6 +239,7 @@ Result<ModelSpec> parse_model_toml(std::string_view text, const std::string& dir
     r.integer("threads", spec.threads, 0, 1024);
   });
   if (!spec.sizes.empty()) refuse_what_sizes_replace(reader);
+  reader.table("rotation", [&](Reader& r) { read_rotation(r, spec.rotation); });
   TONNAGE_TRY(reader.finish());
   derive_length(spec);
   TONNAGE_TRY(check_consistency(spec, file));

@@ -95,6 +95,16 @@ struct BatchingOptions {
   std::uint32_t max_queue_rows = 4096;
 };
 
+enum class WhenTight : std::uint8_t { kRefuse, kDropThenLoad };
+
+// When a worker is replaced while the model serves; zero: not for this reason.
+struct RotationOptions {
+  Bytes resident_above;
+  Duration max_age{0};
+  Duration retention_within = seconds(300);
+  WhenTight when_tight = WhenTight::kRefuse;
+};
+
 struct TokenizerSpec {
   std::string kind;   // "wordpiece"
   std::string vocab;  // path
@@ -125,6 +135,7 @@ struct ModelSpec {
   std::uint64_t positions_per_unit = 1;
   std::uint32_t max_rows_per_request = 4096;
   BatchingOptions batching;
+  RotationOptions rotation;
 
   std::optional<TokenizerSpec> tokenizer;       // then requests may carry one BYTES input `text`
   std::vector<std::string> labels;              // SageMaker replies: label and score of the first output

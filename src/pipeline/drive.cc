@@ -48,6 +48,8 @@ void Pipeline::schedule_drive() {
 void Pipeline::drive() {
   const TimePoint now = host_.loop.now();
   wake_at_ = kNever;
+  rotator_.advance();
+  look_after_leaving(now);
   someone_waits_for_memory_ = false;
   for (auto& [name, model] : models_) model->is_skipped = false;
   for (;;) {

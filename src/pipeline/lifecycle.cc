@@ -23,32 +23,47 @@ constexpr std::string_view kLadderKey = ":ladder";
 
 }  // namespace
 
-void Pipeline::start_workers(ServedModel& model) {
+supervisor::WorkerOptions Pipeline::worker_options(const ServedModel& model, std::size_t seat) const {
   const model::ModelSpec& spec = *model.spec;
+  supervisor::WorkerOptions options;
+  options.name = fmt::format("{}/{}/{}", spec.name, spec.version, seat);
+  options.command = options_.launch(spec);
+  options.threads = spec.threads == 0 ? options_.compute_tokens : spec.threads;
+  options.load = model::to_load_doc(spec);
+  options.load.threads = options.threads;
+  options.weight_file = model::weight_file_bytes(spec);
+  options.load_factor = model::route_of(spec.route).load_factor;
+  options.charged_per_byte = model::charged_per_byte(model::route_of(spec.route).tier);
+  options.slot_bytes = batch::layout_bytes(spec, spec.batching.max_rows, spec.largest_size());
+  options.output_bytes = batch::output_bytes(spec, spec.batching.max_rows, spec.largest_size());
+  return options;
+}
+
+std::unique_ptr<supervisor::Worker> Pipeline::make_worker(ServedModel& model,
+                                                          supervisor::WorkerOptions options) {
   memory::Account& root = host_.budget.root();
-  for (std::uint32_t i = 0; i < spec.workers; ++i) {
-    supervisor::WorkerOptions options;
-    options.name = fmt::format("{}/{}/{}", spec.name, spec.version, i);
-    options.command = options_.launch(spec);
-    options.threads = spec.threads == 0 ? options_.compute_tokens : spec.threads;
-    options.load = model::to_load_doc(spec);
-    options.load.threads = options.threads;
-    options.weight_file = model::weight_file_bytes(spec);
-    options.load_factor = model::route_of(spec.route).load_factor;
-    options.charged_per_byte = model::charged_per_byte(model::route_of(spec.route).tier);
-    options.slot_bytes = batch::layout_bytes(spec, spec.batching.max_rows, spec.largest_size());
-    options.output_bytes = batch::output_bytes(spec, spec.batching.max_rows, spec.largest_size());
-    supervisor::Worker::Host host{host_.loop, host_.processes, root.child("workers").child(options.name),
-                                  root.child("shared"), host_.log};
+  const std::string name = options.name;
+  const supervisor::Worker::Host host{host_.loop, host_.processes, root.child("workers").child(name),
+                                      root.child("shared"), host_.log};
+  return std::make_unique<supervisor::Worker>(std::move(options), host,
+                                              [this, &model, name] { worker_changed(model, name); });
+}
+
+void Pipeline::start_workers(ServedModel& model) {
+  for (std::size_t seat = 0; seat < model.spec->workers; ++seat) {
     model.workers.emplace_back();
-    model.workers.back().worker = std::make_unique<supervisor::Worker>(
-        std::move(options), host, [this, &model, i] { worker_changed(model, i); });
+    model.workers.back().worker = make_worker(model, worker_options(model, seat));
   }
   for (WorkerSlot& slot : model.workers) slot.worker->start();
 }
 
-void Pipeline::worker_changed(ServedModel& model, std::size_t number) {
-  WorkerSlot& slot = model.workers[number];
+void Pipeline::worker_changed(ServedModel& model, const std::string& worker) {
+  const auto found = std::ranges::find_if(
+      model.workers, [&](const WorkerSlot& slot) { return slot.worker->options().name == worker; });
+  // Rotation and leaving go on with every change, also of a worker that has no seat.
+  if (rotator_.holds(model) || model.is_leaving) schedule_drive();
+  if (found == model.workers.end()) return;
+  WorkerSlot& slot = *found;
   const TimePoint now = host_.loop.now();
   switch (slot.worker->state()) {
     case WorkerState::kLoading: slot.starting_since = now; return;
@@ -57,6 +72,7 @@ void Pipeline::worker_changed(ServedModel& model, std::size_t number) {
     case WorkerState::kReady:
       if (slot.starting_since != kNever) {
         model.cold_start = now - std::exchange(slot.starting_since, kNever);
+        slot.ready_since = now;
         slot.grant_when_ready = slot.worker->largest_grant();
         if (model.phase == ModelPhase::kLoading) begin_warm_up(model, *slot.worker);
         if (model.phase == ModelPhase::kReady) model.trouble = Status::ok();
@@ -72,11 +88,16 @@ void Pipeline::worker_changed(ServedModel& model, std::size_t number) {
     case WorkerState::kBroken:
     case WorkerState::kStopped: break;
   }
-  // A model that failed for good keeps its own reason; its stopped workers have none of interest.
-  if (model.phase != ModelPhase::kFailed && !slot.worker->last_error().is_ok()) {
-    model.trouble = slot.worker->last_error();
+  worker_lost(model, *slot.worker);
+}
+
+void Pipeline::worker_lost(ServedModel& model, const supervisor::Worker& worker) {
+  // A model that failed for good keeps its own reason, and so does one that leaves; their stopped workers
+  // have none of interest.
+  if (model.phase != ModelPhase::kFailed && !model.is_leaving && !worker.last_error().is_ok()) {
+    model.trouble = worker.last_error();
   }
-  if (!draining_ && model.phase == ModelPhase::kReady && !model.accepts()) {
+  if (!draining_ && !model.is_leaving && model.phase == ModelPhase::kReady && !model.accepts()) {
     // The breaker is open: what waits is told now instead of at its deadline.
     fail_waiting(model, {Code::kUnavailable, "worker_broken",
                          "the model's worker keeps dying: " + model.trouble.detail()});
@@ -126,7 +147,7 @@ void Pipeline::begin_warm_up(ServedModel& model, supervisor::Worker& worker) {
       host_.loop, model.spec, worker, model.warm_ups++, [this, &model](Result<cost::CostModel> cost) {
         // Not inside the warm-up's own call: it is destroyed here.
         host_.loop.post(
-            [this, &model, alive = std::weak_ptr<bool>(alive_), cost = std::move(cost)]() mutable {
+            [this, &model, alive = std::weak_ptr<bool>(model.alive), cost = std::move(cost)]() mutable {
               if (alive.expired()) return;
               model.warm_up.reset();
               warmed_up(model, std::move(cost));
@@ -157,6 +178,7 @@ void Pipeline::warmed_up(ServedModel& model, Result<cost::CostModel> cost) {
     host_.log.info("model_ready", {{"model", model.spec->name},
                                    {"version", model.spec->version},
                                    {"cold_start_ms", to_millis(model.cold_start)}});
+    rotator_.look();
     schedule_drive();
   }
   if (on_model_change_) on_model_change_();

@@ -35,7 +35,8 @@ Pipeline::Pipeline(PipelineOptions options, Host host)
       host_(host),
       random_(options_.seed),
       open_(host_.loop,
-            [this](request::RequestId id, const request::Request& request) { forget_rows(id, request); }) {
+            [this](request::RequestId id, const request::Request& request) { forget_rows(id, request); }),
+      rotator_(rotator_host()) {
   host_.budget.on_release([this] { memory_came_back(); });
 }
 
@@ -54,7 +55,11 @@ Status Pipeline::add_model(model::ModelSpec spec) {
     return {Code::kAlreadyExists, "model_exists", fmt::format("model '{}' is served already", spec.name)};
   }
   auto model = std::make_unique<ServedModel>(std::move(spec));
-  for (LaneSlot& slot : model->lanes) slot.number = next_lane_number_++;
+  for (LaneSlot& slot : model->lanes) {
+    if (free_lane_numbers_.empty()) free_lane_numbers_.push_back(next_lane_number_++);
+    slot.number = free_lane_numbers_.back();
+    free_lane_numbers_.pop_back();
+  }
   if (host_.metrics != nullptr) {
     model->metrics = std::make_unique<BatchMetrics>(*host_.metrics, *model->spec);
   }
@@ -168,18 +173,21 @@ void Pipeline::forget_rows(request::RequestId id, const request::Request& reques
   std::erase_if(model.retries, [](const Group& group) { return group.rows.empty(); });
 }
 
-Bytes Pipeline::largest_possible_grant(const ServedModel& model) const {
-  // Everything that can come back is counted: envelopes are short-lived, and idle leases shrink on trim.
-  const memory::Account& root = host_.budget.root();
-  Bytes returnable;
-  for (const memory::Account* account : root.children()) {
-    if (account->name() == "envelopes" || account->name() == "ingress") returnable += account->used();
+// What comes back by itself: envelopes are short-lived, and idle leases shrink on trim.
+Bytes Pipeline::returnable(const ServedModel& model) const {
+  Bytes sum;
+  for (const memory::Account* account : host_.budget.root().children()) {
+    if (account->name() == "envelopes" || account->name() == "ingress") sum += account->used();
   }
   for (const auto& [name, other] : models_) {
     for (const WorkerSlot& slot : other->workers) {
-      if (other.get() != &model) returnable += slot.worker->memory().lease;
+      if (other.get() != &model) sum += slot.worker->memory().lease;
     }
   }
+  return sum;
+}
+
+Bytes Pipeline::largest_possible_grant(const ServedModel& model) const {
   Bytes largest;
   for (const WorkerSlot& slot : model.workers) {
     // A worker that is being replaced will have again what it had.
@@ -187,7 +195,7 @@ Bytes Pipeline::largest_possible_grant(const ServedModel& model) const {
                                     ? slot.grant_when_ready
                                     : slot.worker->largest_grant());
   }
-  return largest + memory::Lease::usable(returnable);
+  return largest + memory::Lease::usable(returnable(model) + rotator_.held());
 }
 
 std::uint32_t Pipeline::free_tokens() const {
@@ -215,6 +223,7 @@ std::vector<const ServedModel*> Pipeline::models() const {
 
 void Pipeline::stop() {
   draining_ = true;
+  rotator_.stop();
   open_.fail_all({Code::kUnavailable, "draining", "the server is shutting down"});
   for (auto& [name, model] : models_) {
     save_profile(*model);  // with what traffic has taught

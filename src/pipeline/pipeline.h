@@ -7,6 +7,8 @@
 //  3. Workers pull: a batch is planned when a worker is idle, never ahead of one; one batch per worker.
 //  4. A failed batch costs its guilty rows only (pipeline/recovery.h); memory trouble moves the ladder
 //     (pipeline/ladder.h); the cost model learns from each batch.
+//  5. A worker can be replaced while the model serves (pipeline/rotation/rotator.h). A model that is
+//     removed finishes what it took, within a bound, and leaves no process and no account behind.
 // Does not: decode, tokenise or encode (codec, text, api).
 // Threads: the loop. Owns: models, workers, open requests.
 #pragma once
@@ -26,6 +28,7 @@
 #include "memory/grant_queue.h"
 #include "model/spec.h"
 #include "pipeline/open_requests.h"
+#include "pipeline/rotation/rotator.h"
 #include "pipeline/served_model.h"
 #include "planner/arbiter.h"
 #include "supervisor/process.h"
@@ -59,6 +62,11 @@ class Pipeline {
 
   // Starts the model's workers; it becomes ready (or failed) later. Error: already_exists.
   Status add_model(model::ModelSpec spec);
+  // Takes no more rows; what it has is finished, at most until `drain` is over, then answered
+  // unavailable/unloading. `gone` runs when nothing is left of it. Error: not_found/unknown_model.
+  Status remove_model(std::string_view name, Duration drain, UniqueFunction<void()> gone);
+  // Replaces the model's workers, one after the other. Error: not_found, and those of rotator.h.
+  void rotate(std::string_view model, Completion<RotationReport> done);
   // Admission and lane. A refusal is answered inside the call; then the id finds nothing.
   request::RequestId submit(request::Request request);
   void cancel(request::RequestId id);
@@ -106,7 +114,16 @@ class Pipeline {
   // Answers every request of the model that has rows waiting.
   void fail_waiting(ServedModel& model, const Status& status);
   void start_workers(ServedModel& model);
-  void worker_changed(ServedModel& model, std::size_t number);
+  supervisor::WorkerOptions worker_options(const ServedModel& model, std::size_t seat) const;
+  supervisor::WorkerOptions standby_options(const ServedModel& model, std::size_t seat) const;
+  std::unique_ptr<supervisor::Worker> make_worker(ServedModel& model, supervisor::WorkerOptions options);
+  Rotator::Host rotator_host();
+  void worker_changed(ServedModel& model, const std::string& worker);
+  void worker_lost(ServedModel& model, const supervisor::Worker& worker);
+  void look_after_leaving(TimePoint now);
+  // True: nothing of it is left.
+  bool let_go(ServedModel& model, TimePoint now);
+  void forget(const std::string& name);
   void begin_warm_up(ServedModel& model, supervisor::Worker& worker);
   void warmed_up(ServedModel& model, Result<cost::CostModel> cost);
   void save_profile(const ServedModel& model);
@@ -114,6 +131,7 @@ class Pipeline {
   void memory_came_back();
   Status admit(ServedModel& model, const request::Request& request, TimePoint now);
   Status enqueue(ServedModel& model, request::RequestId id, const request::Request& request);
+  Bytes returnable(const ServedModel& model) const;
   Bytes largest_possible_grant(const ServedModel& model) const;
   std::uint32_t free_tokens() const;
 
@@ -126,6 +144,7 @@ class Pipeline {
   std::vector<Candidate> candidates_;
   std::vector<planner::Contender> contenders_;
   std::uint32_t next_lane_number_ = 0;
+  std::vector<std::uint32_t> free_lane_numbers_;
   TimePoint wake_at_ = kNever;
   Loop::Timer wake_;
   bool drive_scheduled_ = false;
@@ -136,6 +155,7 @@ class Pipeline {
   bool a_start_waits_for_memory_ = false;
   bool draining_ = false;
   std::function<void()> on_model_change_;
+  Rotator rotator_;
 };
 
 }  // namespace tonnage::pipeline

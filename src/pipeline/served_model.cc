@@ -31,7 +31,7 @@ ServedModel::ServedModel(model::ModelSpec loaded_spec)
 }
 
 bool ServedModel::is_ready() const {
-  if (phase != ModelPhase::kReady || ladder.is_refusing()) return false;
+  if (phase != ModelPhase::kReady || is_leaving || ladder.is_refusing()) return false;
   return std::ranges::any_of(workers, [](const WorkerSlot& slot) {
     const WorkerState state = slot.worker->state();
     return state == WorkerState::kReady || state == WorkerState::kBusy;
@@ -39,7 +39,7 @@ bool ServedModel::is_ready() const {
 }
 
 bool ServedModel::accepts() const {
-  if (phase != ModelPhase::kReady) return false;
+  if (phase != ModelPhase::kReady || is_leaving) return false;
   return std::ranges::any_of(workers, [](const WorkerSlot& slot) {
     const WorkerState state = slot.worker->state();
     return state != WorkerState::kBroken && state != WorkerState::kStopped;
@@ -51,22 +51,21 @@ LaneSlot& ServedModel::lane_for(std::uint32_t length) {
 }
 
 WorkerSlot* ServedModel::idle_worker() {
-  const auto found = std::ranges::find_if(
-      workers, [](const WorkerSlot& slot) { return slot.worker->is_idle() && !slot.in_flight; });
+  const auto found = std::ranges::find_if(workers, [](const WorkerSlot& slot) { return slot.is_free(); });
   return found == workers.end() ? nullptr : &*found;
 }
 
 WorkerSlot* ServedModel::idle_worker_for(Bytes grant) {
   WorkerSlot* best = nullptr;
   for (WorkerSlot& slot : workers) {
-    if (!slot.worker->is_idle() || slot.in_flight || slot.worker->largest_grant() < grant) continue;
+    if (!slot.is_free() || slot.worker->largest_grant() < grant) continue;
     if (best == nullptr || slot.worker->growth_for(grant) < best->worker->growth_for(grant)) best = &slot;
   }
   return best;
 }
 
 std::uint64_t ServedModel::deaths() const {
-  std::uint64_t sum = 0;
+  std::uint64_t sum = retired_deaths;
   for (const WorkerSlot& slot : workers) sum += slot.worker->deaths();
   return sum;
 }
@@ -74,7 +73,7 @@ std::uint64_t ServedModel::deaths() const {
 Bytes ServedModel::largest_grant() const {
   Bytes largest;
   for (const WorkerSlot& slot : workers) {
-    if (slot.worker->is_idle()) largest = std::max(largest, slot.worker->largest_grant());
+    if (slot.is_free()) largest = std::max(largest, slot.worker->largest_grant());
   }
   return largest;
 }
@@ -91,7 +90,7 @@ Duration ServedModel::work_ahead() const {
 Duration ServedModel::residual(TimePoint now) const {
   Duration shortest = Duration::max();
   for (const WorkerSlot& slot : workers) {
-    if (slot.worker->is_idle()) return Duration{};
+    if (slot.is_free()) return Duration{};
     Duration left = cold_start;  // being replaced
     if (slot.in_flight)
       left = std::max(Duration{}, slot.in_flight->predicted - (now - slot.in_flight->started));

@@ -39,11 +39,24 @@ struct InFlight {
   TimePoint started{};
 };
 
+// What the rotation policy remembers of a seat between two looks.
+struct SeatRotation {
+  bool is_asked = false;  // by an operator, and not done yet
+  bool was_refused = false;
+  TimePoint short_since = kNever;  // a standby did not fit
+};
+
+// A seat that one worker after another takes; `in_flight` is the present one's.
 struct WorkerSlot {
   std::unique_ptr<supervisor::Worker> worker;
   std::optional<InFlight> in_flight;
   TimePoint starting_since = kNever;
+  TimePoint ready_since = kNever;
+  bool is_held = false;  // gets no further batch
+  SeatRotation rotation{};
   Bytes grant_when_ready;  // what a batch could have when it last became ready
+
+  bool is_free() const { return worker->is_idle() && !in_flight && !is_held; }
 };
 
 // One class of rows (short or long) with the working memory to plan it.
@@ -80,7 +93,13 @@ struct ServedModel {
   RunningStats stats;
   std::unique_ptr<BatchMetrics> metrics;  // none where nobody reads them
   TimePoint ready_since = kNever;
-  Duration cold_start{};           // spawn to ready, of the last start
+  std::uint64_t retired_deaths = 0;  // of workers that were replaced
+  bool is_leaving = false;           // it is being removed: finishes what waits, takes nothing new
+  TimePoint leave_by = kNever;
+  bool workers_stopped = false;
+  std::vector<UniqueFunction<void()>> when_gone;
+  std::shared_ptr<bool> alive = std::make_shared<bool>(true);  // posted calls hold it weakly
+  Duration cold_start{};                                       // spawn to ready, of the last start
   std::vector<Duration> row_work;  // per column: predicted seconds of one row in a good batch
 
   bool is_ready() const;

@@ -65,4 +65,8 @@ void Arbiter::charge(std::uint32_t lane, Duration time) {
   deficits_[lane] -= to_seconds(time);
 }
 
+void Arbiter::forget(std::uint32_t lane) {
+  if (lane < deficits_.size()) deficits_[lane] = 0;
+}
+
 }  // namespace tonnage::planner

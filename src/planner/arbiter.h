@@ -37,6 +37,8 @@ class Arbiter {
   // The lane has used this much: call it with the predicted time when its batch starts, and with
   // actual − predicted (negative: it gets something back) when it has ended.
   void charge(std::uint32_t lane, Duration time);
+  // The number is free for another lane, which begins without debts.
+  void forget(std::uint32_t lane);
 
  private:
   void refill(std::span<const Contender> contenders);

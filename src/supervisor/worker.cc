@@ -71,6 +71,12 @@ MutableByteView Worker::input_slot(std::uint32_t slot) {
   return state_->segments->slot(slot).view();
 }
 
+Bytes Worker::charged() const {
+  const State& s = *state_;
+  return s.base.amount() + s.weights.amount() + s.loading.amount() + (s.lease ? s.lease->amount() : Bytes()) +
+         (s.segments ? s.segments->charged() : Bytes());
+}
+
 Bytes Worker::largest_grant() const { return state_->lease ? state_->lease->largest_grant() : Bytes(); }
 
 Bytes Worker::growth_for(Bytes grant) const {

@@ -88,6 +88,7 @@ struct WorkerOptions {
   wire::LoadDoc load{};
   Bytes weight_file{};  // for the loading account: × load_factor until loaded
   double load_factor = 2.0;
+  Bytes known_base{};  // what an earlier process of this model held beside its weights; loading has it too
   Bytes slot_bytes{};
   Bytes output_bytes{};
   std::uint32_t threads = 1;
@@ -107,6 +108,9 @@ struct WorkerMemory {
   // What it all consists of: since ready, then each second in which it ran something.
   std::optional<memory::WorkerAccounts> accounts{};
 };
+
+// What the first start of such a worker takes from the ledger before there is a process.
+Bytes start_charge(const WorkerOptions& options);
 
 class Worker {
  public:
@@ -160,6 +164,8 @@ class Worker {
   void kill(std::string_view why);
   void forgive_last_death();
   WorkerMemory memory() const;
+  // What it holds of the ledger now: base, weights, loading, lease and segments.
+  Bytes charged() const;
 
  private:
   struct State;

@@ -55,6 +55,8 @@ constexpr auto kTable = std::to_array<MetricInfo>({
      "Until what is kept takes the room of the largest batch, at the present pace; +Inf without retention."},
     {kWorkerState, kGauge, "1", "model,version,worker,state", "1 for the state the worker is in."},
     {kWorkerDeaths, kCounter, "1", kModel, "Workers that ended without being asked to."},
+    {kRotations, kCounter, "1", "model,reason,result", "Replacements of a worker: done, failed or refused."},
+    {kRotationGivenBack, kCounter, "bytes", "model", "Given back to the ledger by replacing workers."},
     {kModelReady, kGauge, "1", kModel, "1 while the model answers."},
     {kLadderStep, kGauge, "1", kModel, "Step of the degradation ladder; 0 is undegraded."},
     {kBugs, kCounter, "1", "", "Things that should not happen, survived. Alert on any."},

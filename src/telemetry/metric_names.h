@@ -35,6 +35,9 @@ inline constexpr std::string_view kTruncatedRows = "tonnage_truncated_rows_total
 inline constexpr std::string_view kChunkedRows = "tonnage_chunked_rows_total";
 inline constexpr std::string_view kCancelledRows = "tonnage_cancelled_rows_total";
 inline constexpr std::string_view kExpiredRows = "tonnage_expired_rows_total";
+// Workers that were replaced.
+inline constexpr std::string_view kRotations = "tonnage_rotations_total";
+inline constexpr std::string_view kRotationGivenBack = "tonnage_rotation_given_back_bytes_total";
 // Batches.
 inline constexpr std::string_view kRows = "tonnage_rows_total";
 inline constexpr std::string_view kBatches = "tonnage_batches_total";

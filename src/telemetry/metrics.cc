@@ -172,6 +172,27 @@ void Registry::gauge_from(std::string_view name, const Labels& labels, std::func
                  });
 }
 
+void Registry::forget(std::string_view label, std::string_view value) {
+  const std::string wanted = label_text({{std::string(label), std::string(value)}});
+  // A label's text begins the line or follows a comma, and ends it or is followed by one.
+  const auto carries = [&](const std::string& labels) {
+    for (std::size_t at = labels.find(wanted); at != std::string::npos; at = labels.find(wanted, at + 1)) {
+      const std::size_t end = at + wanted.size();
+      if ((at == 0 || labels[at - 1] == ',') && (end == labels.size() || labels[end] == ',')) return true;
+    }
+    return false;
+  };
+  auto lock = state_->families.lock();
+  for (auto& [name, family] : lock->listed) {
+    std::erase_if(family, [&](const auto& entry) { return carries(entry.first); });
+  }
+}
+
+void Registry::forget_all(std::string_view name) {
+  auto lock = state_->families.lock();
+  if (const auto found = lock->listed.find(name); found != lock->listed.end()) lock->listed.erase(found);
+}
+
 std::string Registry::prometheus_text() const {
   const std::map<SeriesKey, double> read_values = state_->read_all();
   std::string out;

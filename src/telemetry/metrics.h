@@ -70,6 +70,11 @@ class Registry {
   // Read when the text is written; for values that live elsewhere.
   void gauge_from(std::string_view name, const Labels& labels, std::function<double()> read);
 
+  // Drops every series that carries this label; references to them are void. Also all of one name: gauges
+  // that are written anew each time lose what is gone.
+  void forget(std::string_view label, std::string_view value);
+  void forget_all(std::string_view name);
+
   std::string prometheus_text() const;
 
  private:

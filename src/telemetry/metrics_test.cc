@@ -35,6 +35,21 @@ TEST(Metrics, TheSameNameAndLabelsGiveTheSameObject) {
   EXPECT_NE(text.find("\ntonnage_rows_total{model=\"b\",version=\"1\"} 1\n"), std::string::npos) << text;
 }
 
+TEST(Metrics, WhatIsGoneLeavesNoSeriesBehind) {
+  Registry registry;
+  registry.counter(metric::kRows, {{"model", "a"}, {"version", "1"}}).add();
+  registry.counter(metric::kRows, {{"model", "aa"}, {"version", "1"}}).add();
+  registry.gauge(metric::kLease, {{"version", "1"}, {"model", "a"}}).set(1);
+  registry.gauge(metric::kAccountUsed, {{"account", "host/workers/a"}}).set(1);
+  registry.forget("model", "a");
+  registry.forget_all(metric::kAccountUsed);
+  registry.forget_all("no such metric");
+  const std::string text = registry.prometheus_text();
+  EXPECT_EQ(text.find("model=\"a\""), std::string::npos) << text;
+  EXPECT_NE(text.find("model=\"aa\""), std::string::npos) << text;
+  EXPECT_EQ(text.find("account="), std::string::npos) << text;
+}
+
 TEST(Metrics, NumbersAreWrittenWithoutExponents) {
   Registry registry;
   registry.gauge(metric::kAccountUsed, {{"account", "host"}}).set(68719476736.0);

@@ -15,6 +15,7 @@
 #include "pipeline/pipeline.h"
 #include "pipeline/synthetic.h"
 #include "telemetry/log.h"
+#include "telemetry/metrics.h"
 #include "testkit/fake_process.h"
 #include "testkit/manual_loop.h"
 #include "testkit/model_specs.h"
@@ -63,7 +64,7 @@ struct PipelineRig {
     options.compute_tokens = compute_tokens;
     options.launch = [](const model::ModelSpec&) { return supervisor::LaunchCommand{}; };
     pipe = std::make_unique<pipeline::Pipeline>(
-        std::move(options), pipeline::Pipeline::Host{loop, processes, budget, *log, &profiles});
+        std::move(options), pipeline::Pipeline::Host{loop, processes, budget, *log, &profiles, &metrics});
   }
 
   void serve(model::ModelSpec spec) {
@@ -105,6 +106,7 @@ struct PipelineRig {
   memory::Budget budget;
   MemoryProfiles profiles;
   std::unique_ptr<telemetry::Log> log = telemetry::make_null_log();
+  telemetry::Registry metrics;
   std::unique_ptr<pipeline::Pipeline> pipe;
 };
 

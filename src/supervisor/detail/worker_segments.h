@@ -24,6 +24,7 @@ class WorkerSegments {
 
   wire::Segment& slot(std::uint32_t i) { return slots_.at(i); }
   const wire::Segment& output() const { return output_; }
+  Bytes charged() const { return slot_charge_.amount() + output_charge_.amount(); }
 
   // Charged before it is made; on an error everything stays as it was.
   Status replace_output(const std::string& name, Bytes output_bytes);

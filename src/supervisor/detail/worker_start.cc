@@ -26,12 +26,24 @@ Status missing(const std::string& what, Bytes needed, const memory::Account& acc
                       format_bytes(free), format_bytes(saturating_sub(needed, free)))};
 }
 
+Bytes loading_charge(const WorkerOptions& options) {
+  return scale(options.weight_file, options.load_factor) + options.known_base;
+}
+
+Bytes segments_charge(const WorkerOptions& options) {
+  return detail::WorkerSegments::cost(options.slot_bytes, options.output_bytes);
+}
+
 }  // namespace
 
+Bytes start_charge(const WorkerOptions& options) {
+  return loading_charge(options) + segments_charge(options);
+}
+
 Status Worker::State::reserve() {
-  const Bytes shared = detail::WorkerSegments::cost(options.slot_bytes, options.output_bytes);
+  const Bytes shared = segments_charge(options);
   // A second start knows what the first one needed when it was ready.
-  const Bytes to_load = std::max(scale(options.weight_file, options.load_factor), known_need);
+  const Bytes to_load = std::max(loading_charge(options), known_need);
   auto loading_charge = loading_account.charge(to_load);
   if (!loading_charge) return missing("loading", to_load, loading_account);
   if (host.shared_account.available() < shared) return missing("shared memory", shared, host.shared_account);
