@@ -78,6 +78,9 @@ void add_network(Settings& settings, server::ServerOptions& o) {
       {"sagemaker-deadline", "TIME", "longest an invocation may take; the platform gives up at 60s"},
       o.sagemaker_deadline));
   settings.push_back(duration_setting({"drain", "TIME", "for requests in flight, after SIGTERM"}, o.drain));
+  settings.push_back(duration_setting(
+      {"drain-least", "TIME", "after SIGTERM the ports answer (not ready) at least this long"},
+      o.drain_least));
   settings.push_back(duration_setting({"header-timeout", "TIME", "for request line and headers to arrive"},
                                       o.header_timeout));
   settings.push_back(duration_setting({"body-stall-timeout", "TIME", "for a real part of a body to arrive"},
@@ -109,6 +112,14 @@ Settings serve_settings(ServeOptions& options) {
   Settings settings;
   settings.push_back(
       text_setting({"models", "DIR", "a model repository, or the folder of one model"}, o.models));
+  settings.push_back(
+      word_setting({"model-control", "WORD", "none, or explicit: models come and go by /v2/repository calls"},
+                   o.model_control, {"none", "explicit"}));
+  settings.push_back(
+      text_setting({"load-models", "NAMES", "at start: all, none, or names with commas"}, o.load_models));
+  settings.push_back(
+      text_setting({"admin-token-file", "FILE", "a token that lets other machines make /v2/repository calls"},
+                   o.admin_token_file));
   add_memory(settings, o);
   add_network(settings, o);
   add_workers(settings, o);

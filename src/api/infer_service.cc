@@ -44,20 +44,48 @@ InferService::InferService(ServiceOptions options, Host host)
       host_(host),
       ingress_(host_.budget.root().child("ingress", options_.ingress_limit)),
       envelopes_(host_.budget.root().child("envelopes")),
-      request_metrics_(host_.metrics) {}
+      request_metrics_(host_.metrics),
+      control_(control_host(), options_.unload_drain) {
+  host_.pipeline.on_model_change([this] { control_.model_changed(); });
+}
 
-InferService::~InferService() = default;
+InferService::~InferService() { host_.pipeline.on_model_change(nullptr); }
 
-Status InferService::add_tokenizer(const model::ModelSpec& spec) {
-  if (!spec.tokenizer) return Status::ok();
+ModelControl::Host InferService::control_host() {
+  ModelControl::Host host{host_.loop, host_.pipeline, host_.scan, {}, {}, {}};
+  host.make_tokenizer = [this](const model::ModelSpec& spec) { return make_tokenizer(spec); };
+  host.arrives = [this](const std::string& name, ModelControl::Tokenizer tokenizer) {
+    broken_.erase(name);
+    if (tokenizer != nullptr) tokenizers_[name] = std::move(tokenizer);
+  };
+  host.is_gone = [this](const std::string& name) {
+    broken_.erase(name);
+    tokenizers_.erase(name);
+    request_metrics_.forget(name);
+  };
+  return host;
+}
+
+Result<ModelControl::Tokenizer> InferService::make_tokenizer(const model::ModelSpec& spec) const {
+  if (!spec.tokenizer) return ModelControl::Tokenizer();
   if (spec.tokenizer->kind != "wordpiece") {
     return invalid("bad_config", fmt::format("model '{}': tokenizer kind '{}' is unknown; known is wordpiece",
                                              spec.name, spec.tokenizer->kind));
   }
   TONNAGE_ASSIGN(std::unique_ptr<text::Tokenizer> tokenizer,
                  text::make_wordpiece(spec.tokenizer->vocab, spec.tokenizer->lowercase));
-  tokenizers_[spec.name] = std::move(tokenizer);
+  return ModelControl::Tokenizer(std::move(tokenizer));
+}
+
+Status InferService::add_tokenizer(const model::ModelSpec& spec) {
+  TONNAGE_ASSIGN(ModelControl::Tokenizer tokenizer, make_tokenizer(spec));
+  if (tokenizer != nullptr) tokenizers_[spec.name] = std::move(tokenizer);
   return Status::ok();
+}
+
+void InferService::administer(AdminCall call, Completion<Reply> done) {
+  if (draining_) return done.answer(Status(Code::kUnavailable, "draining", "the server is shutting down"));
+  control_.call(std::move(call), std::move(done));
 }
 
 Result<const pipeline::ServedModel*> InferService::resolve(std::string_view model,
@@ -252,7 +280,14 @@ void InferService::cancel(CallId id) {
 bool InferService::is_ready() const {
   if (draining_ || !broken_.empty()) return false;
   const auto all = host_.pipeline.models();
-  return !all.empty() && std::ranges::all_of(all, [](const auto* model) { return model->is_ready(); });
+  if (all.empty()) return options_.model_control;
+  return std::ranges::all_of(all,
+                             [&](const auto* model) { return model->is_ready() || !is_expected(*model); });
+}
+
+// What comes or goes by call is nothing that the server's readiness waits for.
+bool InferService::is_expected(const pipeline::ServedModel& model) const {
+  return !model.is_leaving && !control_.is_loading(model.spec->name);
 }
 
 std::string InferService::not_ready_why() const {
@@ -261,7 +296,7 @@ std::string InferService::not_ready_why() const {
   for (const auto& [name, status] : broken_)
     why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", name, status.detail());
   for (const pipeline::ServedModel* model : host_.pipeline.models()) {
-    if (model->is_ready()) continue;
+    if (model->is_ready() || !is_expected(*model)) continue;
     why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", model->spec->name,
                        model->trouble.is_ok() ? "loading" : model->trouble.detail());
   }
@@ -275,7 +310,9 @@ Status InferService::model_ready(std::string_view model, std::string_view versio
           found->trouble.is_ok() ? "the model is loading" : found->trouble.detail()};
 }
 
-std::string InferService::server_metadata() const { return codec::v2::server_metadata(options_.server_name); }
+std::string InferService::server_metadata() const {
+  return codec::v2::server_metadata(options_.server_name, options_.model_control);
+}
 
 Result<std::string> InferService::model_metadata(std::string_view model, std::string_view version) const {
   TONNAGE_ASSIGN(const pipeline::ServedModel* found, resolve(model, version));

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "api/model_control.h"
 #include "api/model_metrics.h"
 #include "api/service.h"
 #include "codec/decoded.h"
@@ -28,6 +29,8 @@ struct ServiceOptions {
   Bytes ingress_limit = mib(32);
   Duration v2_deadline = seconds(60);
   Duration sagemaker_deadline = seconds(55);
+  Duration unload_drain = seconds(25);  // for what an unloaded model has taken
+  bool model_control = false;           // models come and go by call: it is ready without any, too
 };
 
 class InferService final : public Service {
@@ -38,6 +41,7 @@ class InferService final : public Service {
     text::Pool& pool;
     memory::Budget& budget;
     telemetry::Registry& metrics;
+    std::function<Result<std::vector<model::RepositoryEntry>>()> scan;  // the repository, for calls
   };
 
   InferService(ServiceOptions options, Host host);
@@ -54,6 +58,8 @@ class InferService final : public Service {
   Bytes max_body() const override { return options_.max_body; }
   CallId infer(InferCall call, Completion<Reply> done) override;
   void cancel(CallId call) override;
+  void administer(AdminCall call, Completion<Reply> done) override;
+  bool is_draining() const override { return draining_; }
   bool is_ready() const override;
   std::string not_ready_why() const override;
   Status model_ready(std::string_view model, std::string_view version) const override;
@@ -67,6 +73,9 @@ class InferService final : public Service {
   // A call between infer() and its answer.
   struct Call;
 
+  Result<ModelControl::Tokenizer> make_tokenizer(const model::ModelSpec& spec) const;
+  ModelControl::Host control_host();
+  bool is_expected(const pipeline::ServedModel& model) const;
   Result<const pipeline::ServedModel*> resolve(std::string_view model, std::string_view version) const;
   Status begin(std::shared_ptr<Call> call, InferCall body);
   Duration deadline_of(const Call& call) const;
@@ -87,6 +96,7 @@ class InferService final : public Service {
   std::vector<std::shared_ptr<Call>> calls_;
   std::vector<std::uint32_t> generations_;
   std::vector<std::uint32_t> free_;
+  ModelControl control_;
 };
 
 }  // namespace tonnage::api

@@ -49,6 +49,16 @@ struct CallId {
   bool is_valid = false;
 };
 
+// What an operator may ask for; who is one is decided by the front end.
+enum class AdminKind : std::uint8_t { kIndex, kLoad, kUnload, kRotate };
+
+struct AdminCall {
+  AdminKind kind = AdminKind::kIndex;
+  std::string model;
+  std::string body;
+  memory::Charge ingress;  // covers the body
+};
+
 class Service {
  public:
   virtual ~Service() = default;
@@ -60,6 +70,10 @@ class Service {
 
   virtual CallId infer(InferCall call, Completion<Reply> done) = 0;
   virtual void cancel(CallId call) = 0;
+  // Answered once, on the loop, possibly inside the call. It goes on where the caller leaves.
+  virtual void administer(AdminCall call, Completion<Reply> done) = 0;
+  // New calls are refused from now on (unavailable/draining); what was begun is finished.
+  virtual bool is_draining() const = 0;
 
   virtual bool is_ready() const = 0;  // every required model is ready
   virtual std::string not_ready_why() const = 0;

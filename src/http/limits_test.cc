@@ -257,7 +257,7 @@ TEST_F(HttpLimits, AClientThatLeavesInTheMiddleOfABodyGivesItsMemoryBack) {
               std::string(1000, 'x'));
   client.run_until([&] { return ingress_.used() > Bytes(); });
   client.leave();
-  client.run_until([&] { return server_->connections() == 0; });
+  client.run_until([&] { return server_->busy_connections() == 0; });
   EXPECT_EQ(ingress_.used(), Bytes());
   EXPECT_EQ(service_.infer_calls, 0);
 }

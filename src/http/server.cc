@@ -109,7 +109,7 @@ void HttpServer::State::accept() {
 }
 
 void HttpServer::State::on_accepted(const error_code& error, Socket socket) {
-  if (closed_ || draining_) return;
+  if (closed_) return;
   if (!error) {
     add(std::move(socket));
     return accept();
@@ -120,7 +120,7 @@ void HttpServer::State::on_accepted(const error_code& error, Socket socket) {
   log_.warn("accept_failed", {{"port", std::int64_t{port_}}, {"why", error.message()}});
   retry_.expires_after(milliseconds(100));
   retry_.async_wait([self = shared_from_this()](const error_code& cancelled) {
-    if (!cancelled && !self->closed_ && !self->draining_) self->accept();
+    if (!cancelled && !self->closed_) self->accept();
   });
 }
 
@@ -186,15 +186,14 @@ void HttpServer::State::on_closed(Connection& connection) {
 
 void HttpServer::State::drain() {
   draining_ = true;
-  error_code ignored;
-  acceptor_.close(ignored);
-  retry_.cancel();
   for (const auto& connection : snapshot()) connection->drain();
 }
 
 void HttpServer::State::close() {
   closed_ = true;
-  drain();
+  error_code ignored;
+  acceptor_.close(ignored);
+  retry_.cancel();
   for (const auto& connection : snapshot()) connection->abandon();
   ticker_.cancel();
 }
@@ -214,6 +213,9 @@ Result<std::unique_ptr<HttpServer>> HttpServer::listen(boost::asio::io_context& 
 
 std::uint16_t HttpServer::port() const { return state_->port_; }
 void HttpServer::drain() { state_->drain(); }
-std::size_t HttpServer::connections() const { return state_->connections_.size(); }
+std::size_t HttpServer::busy_connections() const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      state_->connections_, [](const auto& entry) { return !entry.second->is_idle(); }));
+}
 
 }  // namespace tonnage::http

@@ -31,6 +31,8 @@ struct HttpOptions {
   bool v2 = true;             // /v2…, and /v1/tonnage/status
   bool sagemaker = false;     // /ping, /invocations
   bool metrics = false;       // /metrics
+  bool admin = false;         // /v2/repository…, for peers on the loopback or with the token
+  std::string admin_token;    // of "Authorization: Bearer …"; empty: the loopback only
   int overload_status = 503;  // or 429
   Duration header_timeout = seconds(10);
   Duration body_stall_timeout = seconds(30);
@@ -50,9 +52,11 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
 
   std::uint16_t port() const;
-  // Stops accepting and closes idle connections; connections in a call go on until it is answered.
+  // Closes idle connections, and every other one after its reply; what was begun is finished. Goes on
+  // listening: health is answered, new work is refused by the service (api::Service::is_draining).
   void drain();
-  std::size_t connections() const;
+  // Connections on which something was begun.
+  std::size_t busy_connections() const;
 
  private:
   std::shared_ptr<State> state_;

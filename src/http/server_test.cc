@@ -186,7 +186,7 @@ TEST_F(HttpServerTest, AClientThatLeavesCancelsItsCallAtOnce) {
   client.leave();
   client.run_until([&] { return service_.cancel_calls == 1; });
   EXPECT_TRUE(service_.waiting.empty());
-  EXPECT_EQ(server_->connections(), 0U);
+  EXPECT_EQ(server_->busy_connections(), 0U);
   EXPECT_EQ(ingress_.used(), Bytes());
 }
 
@@ -199,7 +199,7 @@ TEST_F(HttpServerTest, AnAnswerAfterTheClientLeftGoesNowhere) {
   auto late = std::move(service_.waiting.begin()->second);
   service_.waiting.clear();
   client.leave();
-  client.run_until([&] { return server_->connections() == 0; });
+  client.run_until([&] { return server_->busy_connections() == 0; });
   late.done.answer(testkit::FakeService::reply_to(late.call));
   EXPECT_EQ(ingress_.used(), Bytes());
 }
@@ -247,6 +247,75 @@ TEST_F(HttpServerTest, ClosesWhenAskedTo) {
   client.await_close();
 }
 
+TEST_F(HttpServerTest, WhileItDrainsHealthIsAnsweredAndNewWorkRefused) {
+  service_.echoes = false;
+  serve();
+  auto busy = connect();
+  busy.send(post(kInfer, "a"));
+  busy.run_until([&] { return service_.waiting.size() == 1; });
+  auto half_sent = connect();
+  half_sent.send("POST /v2/models/known/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nb");
+  half_sent.run_until([&] { return server_->busy_connections() == 2 && ingress_.used() > Bytes(); });
+  while (io_.poll() > 0) {
+  }
+  service_.ready = false;
+  service_.draining = true;
+  server_->drain();
+
+  auto probe = connect();
+  const std::string readiness = probe.exchange(get("/v2/health/ready"));
+  EXPECT_EQ(status_of(readiness), 400);
+  EXPECT_TRUE(has_header(readiness, "Connection: close"));
+  auto late = connect();
+  const std::string refused = late.exchange(post(kInfer, "c"));
+  EXPECT_EQ(status_of(refused), 503);
+  EXPECT_TRUE(has_header(refused, "X-Tonnage-Reason: draining"));
+  EXPECT_EQ(service_.infer_calls, 1);
+
+  half_sent.send("b");
+  half_sent.run_until([&] { return service_.waiting.size() == 2; });
+  service_.answer_oldest();
+  service_.answer_oldest();
+  EXPECT_EQ(body_of(busy.next_reply()), "a");
+  EXPECT_EQ(body_of(half_sent.next_reply()), "bb") << "what was begun is finished";
+  for (auto* client : {&busy, &half_sent, &probe, &late}) {
+    client->await_close();
+    client->leave();
+  }
+  late.run_until([&] { return server_->busy_connections() == 0; });
+}
+
+TEST_F(HttpServerTest, ModelsComeAndGoByCallOnlyWhereThatIsAllowed) {
+  serve();
+  auto stranger = connect();
+  const std::string refused = stranger.exchange(post("/v2/repository/models/m/load", "{}"));
+  EXPECT_EQ(status_of(refused), 403);
+  EXPECT_TRUE(has_header(refused, "X-Tonnage-Reason: model_control_off"));
+  EXPECT_EQ(service_.admin_calls, 0);
+}
+
+TEST_F(HttpServerTest, AnOperatorIsOnTheLoopbackAndSpeaksForItself) {
+  options_.admin = true;
+  options_.admin_token = "a-token-of-some-length";
+  serve();
+  auto client = connect();
+  EXPECT_EQ(body_of(client.exchange(post("/v2/repository/index", "{}"))), "0  {}");
+  EXPECT_EQ(body_of(client.exchange(post("/v2/repository/models/a%2Fb/load", ""))), "1 a/b ");
+  EXPECT_EQ(body_of(client.exchange(post("/v2/repository/models/m/unload", "x"))), "2 m x");
+  EXPECT_EQ(body_of(client.exchange(post("/v2/repository/models/m/rotate", ""))), "3 m ");
+  for (const char* header : {"X-Forwarded-For: 10.0.0.1\r\n", "Forwarded: for=10.0.0.1\r\n",
+                             "Origin: http://example.org\r\n", "Via: 1.1 proxy\r\n"}) {
+    const std::string refused = client.exchange(post("/v2/repository/models/m/unload", "", header));
+    EXPECT_EQ(status_of(refused), 403) << header;
+    EXPECT_TRUE(has_header(refused, "X-Tonnage-Reason: not_an_operator"));
+    const std::string with_token = std::string(header) + "Authorization: Bearer a-token-of-some-length\r\n";
+    EXPECT_EQ(status_of(client.exchange(post("/v2/repository/models/m/unload", "", with_token))), 200);
+    const std::string wrong = std::string(header) + "Authorization: Bearer a-token-of-some-lengtH\r\n";
+    EXPECT_EQ(status_of(client.exchange(post("/v2/repository/models/m/unload", "", wrong))), 403);
+  }
+  EXPECT_EQ(status_of(client.exchange(get("/v2/repository/index"))), 405);
+}
+
 TEST_F(HttpServerTest, DrainClosesIdleConnectionsAndLetsCallsFinish) {
   service_.echoes = false;
   serve();
@@ -257,7 +326,7 @@ TEST_F(HttpServerTest, DrainClosesIdleConnectionsAndLetsCallsFinish) {
   busy.run_until([&] { return service_.waiting.size() == 1; });
   server_->drain();
   idle.await_close();
-  EXPECT_EQ(server_->connections(), 1U);
+  EXPECT_EQ(server_->busy_connections(), 1U);
   service_.answer_oldest();
   const std::string reply = busy.next_reply();
   EXPECT_EQ(body_of(reply), "a");

@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <filesystem>
+#include <fstream>
 #include <memory>
+#include <sstream>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -34,11 +37,58 @@ namespace {
 constexpr std::size_t kTextJobs = 256;
 constexpr Duration kFrontReadingEvery = seconds(1);
 constexpr Duration kDrainPoll = milliseconds(20);
+constexpr std::size_t kShortestToken = 16;
 
 struct Found {
   Bytes budget;
+  std::string admin_token;
   std::vector<model::RepositoryEntry> models;
 };
+
+// The repository as it is now, with what the command line says about every model.
+Result<std::vector<model::RepositoryEntry>> scan(const ServerOptions& options) {
+  TONNAGE_ASSIGN(std::vector<model::RepositoryEntry> models, model::scan_repository(options.models, options.route));
+  for (model::RepositoryEntry& entry : models) {
+    if (!entry.spec.is_ok()) continue;
+    if (options.policy) entry.spec->batching.policy = *options.policy;
+    if (options.threads > 0) entry.spec->threads = options.threads;
+  }
+  return models;
+}
+
+std::string name_of(const model::RepositoryEntry& entry) {
+  return entry.spec.is_ok() ? entry.spec->name : std::filesystem::path(entry.directory).filename().string();
+}
+
+// --load-models: the named ones of the repository stay.
+Status keep_named(const std::string& names, std::vector<model::RepositoryEntry>& models) {
+  std::vector<std::string> wanted;
+  std::istringstream words(names == "none" ? "" : names);
+  for (std::string word; std::getline(words, word, ',');) wanted.push_back(word);
+  for (const std::string& word : wanted) {
+    if (std::ranges::find(models, word, name_of) == models.end()) {
+      return invalid("bad_option",
+                     fmt::format("--load-models names '{}', which the repository does not hold", word));
+    }
+  }
+  std::erase_if(models, [&](const model::RepositoryEntry& entry) {
+    return std::ranges::find(wanted, name_of(entry)) == wanted.end();
+  });
+  return Status::ok();
+}
+
+Result<std::string> read_token(const std::string& path) {
+  std::ifstream in(path);
+  std::string token;
+  std::getline(in, token);
+  if (in.bad() || token.size() < kShortestToken) {
+    return invalid("bad_option",
+                   fmt::format("--admin-token-file {}: its first line must be a token of at least "
+                               "{} characters",
+                               path, kShortestToken));
+  }
+  return token;
+}
 
 // What can be known before anything is started.
 Result<Found> prepare(const ServerOptions& options) {
@@ -47,11 +97,10 @@ Result<Found> prepare(const ServerOptions& options) {
   found.budget = memory::budget_from(options.memory, limits, options.headroom);
   if (options.models.empty())
     return invalid("no_models", "--models DIR is missing: a folder with models, or one model's folder");
-  TONNAGE_ASSIGN(found.models, model::scan_repository(options.models, options.route));
-  for (model::RepositoryEntry& entry : found.models) {
-    if (!entry.spec.is_ok()) continue;
-    if (options.policy) entry.spec->batching.policy = *options.policy;
-    if (options.threads > 0) entry.spec->threads = options.threads;
+  TONNAGE_ASSIGN(found.models, scan(options));
+  if (options.load_models != "all") TONNAGE_TRY(keep_named(options.load_models, found.models));
+  if (!options.admin_token_file.empty()) {
+    TONNAGE_ASSIGN(found.admin_token, read_token(options.admin_token_file));
   }
   return found;
 }
@@ -66,6 +115,8 @@ api::ServiceOptions service_options(const ServerOptions& options, Bytes budget) 
   service.max_body = std::min(options.max_body, service.ingress_limit);
   service.v2_deadline = options.v2_deadline;
   service.sagemaker_deadline = options.sagemaker_deadline;
+  service.unload_drain = options.drain;
+  service.model_control = options.model_control == "explicit";
   return service;
 }
 
@@ -74,6 +125,7 @@ class Running {
  public:
   Running(const ServerOptions& options, Found found)
       : options_(options),
+        admin_token_(found.admin_token),
         log_(telemetry::make_log(log_options(options))),
         loop_(io_),
         budget_("host", found.budget),
@@ -81,7 +133,8 @@ class Running {
         profiles_(state::StateStore::open(options.state_directory, *log_)),
         pipeline_(pipeline_options(options, found.budget),
                   {loop_, processes_, budget_, *log_, profiles_.get(), &metrics_}),
-        service_(service_options(options, found.budget), {loop_, pipeline_, pool_, budget_, metrics_}),
+        service_(service_options(options, found.budget),
+                 {loop_, pipeline_, pool_, budget_, metrics_, [&options] { return scan(options); }}),
         pool_(loop_, options.text_threads, kTextJobs),
         signals_(io_, SIGTERM, SIGINT) {}
 
@@ -132,6 +185,8 @@ class Running {
     if (options_.http_port) {
       http::HttpOptions data = common;
       data.port = *options_.http_port;
+      data.admin = options_.model_control == "explicit";
+      data.admin_token = admin_token_;
       data.sagemaker = shared;
       data.metrics = shared_metrics;
       TONNAGE_ASSIGN(ports.http, open(data, "--http-port"));
@@ -200,6 +255,7 @@ class Running {
       if (drain_until_ != kNever) return finish();
       log_->info("draining", {{"signal", std::int64_t{number}}});
       drain_until_ = loop_.now() + options_.drain;
+      drain_least_until_ = loop_.now() + std::min(options_.drain, options_.drain_least);
       service_.drain();
       for (const auto& listener : listeners_) listener->drain();
       await_signal();
@@ -210,8 +266,8 @@ class Running {
   void await_empty() {
     // A connection in a call stays until it is answered, so this waits for bodies, texts and replies too.
     const bool is_empty =
-        pipeline_.open_requests() == 0 &&
-        std::ranges::all_of(listeners_, [](const auto& l) { return l->connections() == 0; });
+        pipeline_.open_requests() == 0 && loop_.now() >= drain_least_until_ &&
+        std::ranges::all_of(listeners_, [](const auto& l) { return l->busy_connections() == 0; });
     if (is_empty || loop_.now() >= drain_until_) return finish();
     drain_timer_ = loop_.call_after(kDrainPoll, [this] { await_empty(); });
   }
@@ -223,6 +279,7 @@ class Running {
   }
 
   const ServerOptions& options_;
+  const std::string admin_token_;
   std::unique_ptr<telemetry::Log> log_;
   telemetry::Registry metrics_;
   boost::asio::io_context io_{1};
@@ -240,6 +297,7 @@ class Running {
   Loop::Timer next_reading_;
   Loop::Timer drain_timer_;
   TimePoint drain_until_ = kNever;
+  TimePoint drain_least_until_{};
 };
 
 }  // namespace

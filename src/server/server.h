@@ -5,8 +5,8 @@
 //  1. The first thing that is wrong at start (port in use, budget too small, no models) is returned
 //     as a Status that names the flag; nothing is left running.
 //  2. A model that fails to load leaves the server up and not ready, with the reason.
-//  3. SIGTERM and SIGINT: readiness false first, then at most `drain` for what is in flight; a second
-//     signal ends at once.
+//  3. SIGTERM and SIGINT: readiness is false and new work is refused (503), while the ports listen on and
+//     what was begun is finished, at least `drain_least` and at most `drain`; a second signal ends at once.
 // Threads: run() is the loop's thread. Owns: everything below it.
 #pragma once
 
@@ -23,7 +23,10 @@ namespace tonnage::server {
 
 // Defaults are those of docs/config.md, where each key has its unit and reason.
 struct ServerOptions {
-  std::string models;  // --models: a repository, or one model's folder
+  std::string models;                  // --models: a repository, or one model's folder
+  std::string model_control = "none";  // --model-control: explicit lets models come and go by call
+  std::string load_models = "all";     // --load-models at start: all, none, or names with commas
+  std::string admin_token_file;        // --admin-token-file: for calls from other machines
 
   Bytes memory;              // --memory: budget, taken literally; 0: (1 − headroom) × detected limit
   double headroom = 0.20;    // --headroom
@@ -51,6 +54,7 @@ struct ServerOptions {
   Duration v2_deadline = seconds(60);         // --v2-deadline
   Duration sagemaker_deadline = seconds(55);  // --sagemaker-deadline
   Duration drain = seconds(25);               // --drain
+  Duration drain_least{0};                    // --drain-least: listens so long after SIGTERM in any case
   Duration header_timeout = seconds(10);      // --header-timeout
   Duration body_stall_timeout = seconds(30);  // --body-stall-timeout
   Duration keep_alive_timeout = seconds(75);  // --keep-alive-timeout

@@ -43,6 +43,17 @@ class FakeService final : public api::Service {
     call.done.answer(Status(Code::kCancelled, "cancelled", "the client left"));
   }
 
+  // Echoes kind, model and body.
+  void administer(api::AdminCall call, Completion<api::Reply> done) override {
+    ++admin_calls;
+    api::Reply reply;
+    reply.content_type = "text/plain";
+    reply.body = std::to_string(static_cast<int>(call.kind)) + " " + call.model + " " + call.body;
+    call.ingress.release();
+    done.answer(std::move(reply));
+  }
+  bool is_draining() const override { return draining; }
+
   bool is_ready() const override { return ready; }
   std::string not_ready_why() const override { return "loading"; }
   Status model_ready(std::string_view model, std::string_view) const override {
@@ -82,6 +93,8 @@ class FakeService final : public api::Service {
 
   bool echoes = true;
   bool ready = true;
+  bool draining = false;
+  int admin_calls = 0;
   Bytes max_body_size = mib(1);
   int infer_calls = 0;
   int cancel_calls = 0;

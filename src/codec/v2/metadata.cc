@@ -39,12 +39,13 @@ std::string error_body(std::string_view text) {
   return out;
 }
 
-std::string server_metadata(std::string_view name) {
+std::string server_metadata(std::string_view name, bool model_control) {
   std::string out = R"({"name":)";
   append_json_string(out, name);
   out += R"(,"version":)";
   append_json_string(out, TONNAGE_VERSION);
-  out += R"(,"extensions":["binary_tensor_data","classification","parameters","schedule_policy"]})";
+  out += R"(,"extensions":["binary_tensor_data","classification","parameters","schedule_policy")";
+  out += model_control ? R"(,"model_repository"]})" : "]}";
   return out;
 }
 

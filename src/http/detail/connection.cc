@@ -24,7 +24,7 @@ void Connection::start() {
 }
 
 void Connection::drain() {
-  if (phase_ == Phase::kHead && !head_started_ && in_.is_empty()) close();
+  if (is_idle()) close();
 }
 
 void Connection::abandon() { close(); }

@@ -52,6 +52,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void start();
   // Closes when nothing is in flight; otherwise the next reply is the last.
   void drain();
+  bool is_idle() const { return phase_ == Phase::kHead && !head_started_ && in_.is_empty(); }
   // The owner goes away: closes at once, cancels the call.
   void abandon();
   void check_deadline(TimePoint now);
@@ -77,6 +78,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   bool read_discarded();
   void answer_unread(OutgoingReply reply);
   void call_service();
+  void call_admin();
   void on_answer(std::uint64_t request, Result<api::Reply> answer);
 
   // connection_reply.cc: writing.

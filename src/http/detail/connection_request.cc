@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a request's first byte to the call of the service.
 #include <algorithm>
+#include <boost/asio/ip/address.hpp>
 #include <utility>
 
 #include "http/detail/connection.h"
@@ -11,6 +12,25 @@ namespace {
 
 // A body that is not wanted is read away up to this size, so that the connection can be kept.
 constexpr std::uint64_t kDiscardLimit = 1024 * 1024;
+
+bool is_loopback(const Socket& socket) {
+  boost::system::error_code error;
+  const boost::asio::ip::address address = socket.remote_endpoint(error).address();
+  if (error) return false;
+  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
+    return boost::asio::ip::make_address_v4(boost::asio::ip::v4_mapped, address.to_v6()).is_loopback();
+  }
+  return address.is_loopback();
+}
+
+api::AdminKind admin_kind(Endpoint endpoint) {
+  switch (endpoint) {
+    case Endpoint::kLoad: return api::AdminKind::kLoad;
+    case Endpoint::kUnload: return api::AdminKind::kUnload;
+    case Endpoint::kRotate: return api::AdminKind::kRotate;
+    default: return api::AdminKind::kIndex;
+  }
+}
 
 }  // namespace
 
@@ -42,6 +62,7 @@ void Connection::begin_request() {
   Result<Target> target = parse_target(head.target);
   if (!target) return answer_unread(error_reply(target.status(), options().overload_status));
   target_ = std::move(target).value();
+  if (is_admin(target_.endpoint)) head.peer_is_loopback = is_loopback(socket_);
   if (auto refused = refuse_early(head, target_, options(), owner_->service()))
     return answer_unread(std::move(*refused));
   if (takes_body(target_.endpoint)) return begin_body();
@@ -108,7 +129,23 @@ bool Connection::read_discarded() {
   return true;
 }
 
+void Connection::call_admin() {
+  api::AdminCall call;
+  call.kind = admin_kind(target_.endpoint);
+  call.model = std::move(target_.model);
+  call.body = body_.take_text();
+  call.ingress = body_.take_charge();
+  phase_ = Phase::kCalling;
+  deadline_ = kNever;
+  call_ = api::CallId();  // not cancelled when the client leaves
+  owner_->service().administer(
+      std::move(call), Completion<api::Reply>([self = shared_from_this(), request = request_](auto answer) {
+        self->on_answer(request, std::move(answer));
+      }));
+}
+
 void Connection::call_service() {
+  if (is_admin(target_.endpoint)) return call_admin();
   RequestHead& head = parser_.head();
   api::InferCall call;
   call.dialect = target_.endpoint == Endpoint::kInvocations ? api::Dialect::kSageMaker : api::Dialect::kV2;

@@ -45,7 +45,12 @@ class Parser final : public beast_http::basic_parser<true> {
       case beast_http::field::content_encoding: append_list(head_.content_encoding, value); break;
       case beast_http::field::transfer_encoding: append_list(head_.transfer_encoding, value); break;
       case beast_http::field::expect: head_.expect.assign(value.data(), value.size()); break;
+      case beast_http::field::authorization: head_.authorization.assign(value.data(), value.size()); break;
+      case beast_http::field::forwarded:
+      case beast_http::field::origin:
+      case beast_http::field::via: head_.for_another = true; break;
       case beast_http::field::unknown:
+        if (boost::beast::iequals(name, "X-Forwarded-For")) head_.for_another = true;
         if (boost::beast::iequals(name, "Inference-Header-Content-Length")) {
           head_.json_length.emplace(value.data(), value.size());
         }

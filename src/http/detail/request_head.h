@@ -21,6 +21,9 @@ struct RequestHead {
   std::string transfer_encoding;
   std::optional<std::string> json_length;  // Inference-Header-Content-Length, as sent
   std::optional<std::uint64_t> content_length;
+  std::string authorization;
+  bool for_another = false;       // sent by a proxy or a page of a browser: the peer is not who asks
+  bool peer_is_loopback = false;  // filled in by the connection
   bool chunked = false;
   bool keep_alive = true;
 

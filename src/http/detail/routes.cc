@@ -54,6 +54,26 @@ std::optional<OutgoingReply> refuse_encoding(const RequestHead& head) {
   return std::nullopt;
 }
 
+bool are_equal(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  unsigned difference = 0;  // all of it is looked at: time tells nothing about the token
+  for (std::size_t i = 0; i < a.size(); ++i) difference |= static_cast<unsigned char>(a[i] ^ b[i]);
+  return difference == 0;
+}
+
+std::optional<OutgoingReply> refuse_admin(const RequestHead& head, const HttpOptions& options) {
+  if (!options.admin) {
+    return error_reply(403, "model_control_off",
+                       "models come and go by call only where the server runs with --model-control explicit");
+  }
+  if (!options.admin_token.empty() && are_equal(head.authorization, "Bearer " + options.admin_token))
+    return std::nullopt;
+  if (head.peer_is_loopback && !head.for_another) return std::nullopt;
+  return error_reply(403, "not_an_operator",
+                     "this call is taken from this machine itself, not through a proxy or a browser, or with "
+                     "the token of --admin-token-file (Authorization: Bearer …)");
+}
+
 std::string names_json(const std::vector<std::string>& names) {
   std::string out = "{\"models\":[";
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -119,7 +139,14 @@ std::optional<OutgoingReply> refuse_early(const RequestHead& head, const Target&
     reply.headers.emplace_back("Allow", allowed_methods(target.endpoint));
     return reply;
   }
+  if (is_admin(target.endpoint)) {
+    if (auto refused = refuse_admin(head, options)) return refused;
+  }
   if (takes_body(target.endpoint)) {
+    if (service.is_draining()) {
+      return error_reply(Status(Code::kUnavailable, "draining", "the server is shutting down"),
+                         options.overload_status);
+    }
     const Status size = check_body_size(head.content_length.value_or(0), service);
     if (!size.is_ok()) return error_reply(size, options.overload_status);
   }
@@ -147,7 +174,11 @@ OutgoingReply answer_now(const Target& target, const HttpOptions& options, const
     }
     case Endpoint::kUnknown:
     case Endpoint::kInfer:
-    case Endpoint::kInvocations: break;
+    case Endpoint::kInvocations:
+    case Endpoint::kIndex:
+    case Endpoint::kLoad:
+    case Endpoint::kUnload:
+    case Endpoint::kRotate: break;
   }
   TONNAGE_BUG("an endpoint that takes a body was answered without one");
   return error_reply(500, "bug", "this endpoint has no immediate answer");

@@ -65,6 +65,15 @@ Endpoint model_endpoint(std::vector<std::string_view>& rest, std::string_view& v
   return Endpoint::kUnknown;
 }
 
+// What follows /v2/repository/models/M.
+Endpoint repository_endpoint(const std::vector<std::string_view>& rest) {
+  if (rest.size() != 1) return Endpoint::kUnknown;
+  if (rest[0] == "load") return Endpoint::kLoad;
+  if (rest[0] == "unload") return Endpoint::kUnload;
+  if (rest[0] == "rotate") return Endpoint::kRotate;
+  return Endpoint::kUnknown;
+}
+
 Endpoint fixed_endpoint(std::string_view path) {
   if (path == "/v2") return Endpoint::kServerMetadata;
   if (path == "/v2/health/live") return Endpoint::kLive;
@@ -74,6 +83,7 @@ Endpoint fixed_endpoint(std::string_view path) {
   if (path == "/ping") return Endpoint::kPing;
   if (path == "/invocations") return Endpoint::kInvocations;
   if (path == "/metrics") return Endpoint::kMetrics;
+  if (path == "/v2/repository/index") return Endpoint::kIndex;
   return Endpoint::kUnknown;
 }
 
@@ -90,13 +100,19 @@ Result<Target> parse_target(std::string_view text) {
   target.path = path;
   target.endpoint = fixed_endpoint(path);
   constexpr std::string_view kModelsPrefix = "/v2/models/";
-  if (target.endpoint != Endpoint::kUnknown || !path.starts_with(kModelsPrefix)) return target;
+  constexpr std::string_view kRepositoryPrefix = "/v2/repository/models/";
+  const bool is_repository = path.starts_with(kRepositoryPrefix);
+  if (target.endpoint != Endpoint::kUnknown || !(is_repository || path.starts_with(kModelsPrefix)))
+    return target;
 
-  std::vector<std::string_view> rest = split(path.substr(kModelsPrefix.size() - 1));
+  const std::size_t prefix = is_repository ? kRepositoryPrefix.size() : kModelsPrefix.size();
+  std::vector<std::string_view> rest = split(path.substr(prefix - 1));
   const std::string_view model = rest.front();
   std::string_view version;
   rest.erase(rest.begin());
-  target.endpoint = model.empty() ? Endpoint::kUnknown : model_endpoint(rest, version);
+  if (!model.empty()) {
+    target.endpoint = is_repository ? repository_endpoint(rest) : model_endpoint(rest, version);
+  }
   const auto decoded_model = percent_decode(model);
   const auto decoded_version = percent_decode(version);
   if (!decoded_model || !decoded_version) {
@@ -107,8 +123,13 @@ Result<Target> parse_target(std::string_view text) {
   return target;
 }
 
+bool is_admin(Endpoint endpoint) {
+  return endpoint == Endpoint::kIndex || endpoint == Endpoint::kLoad || endpoint == Endpoint::kUnload ||
+         endpoint == Endpoint::kRotate;
+}
+
 bool takes_body(Endpoint endpoint) {
-  return endpoint == Endpoint::kInfer || endpoint == Endpoint::kInvocations;
+  return endpoint == Endpoint::kInfer || endpoint == Endpoint::kInvocations || is_admin(endpoint);
 }
 
 std::string_view allowed_methods(Endpoint endpoint) { return takes_body(endpoint) ? "POST" : "GET, HEAD"; }

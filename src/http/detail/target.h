@@ -24,6 +24,10 @@ enum class Endpoint : std::uint8_t {
   kPing,            // /ping
   kInvocations,     // /invocations
   kMetrics,         // /metrics
+  kIndex,           // /v2/repository/index
+  kLoad,            // /v2/repository/models/M/load
+  kUnload,          // …/unload
+  kRotate,          // …/rotate
 };
 
 struct Target {
@@ -36,6 +40,8 @@ struct Target {
 // Error: invalid_argument/bad_target (a broken percent-encoding, or no path at all).
 Result<Target> parse_target(std::string_view target);
 
+// Changes what is served: for operators only.
+bool is_admin(Endpoint endpoint);
 bool takes_body(Endpoint endpoint);  // POST; the others GET and HEAD
 std::string_view allowed_methods(Endpoint endpoint);
 
