@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What soaks share: models of every route there is, a repository of them, calls, and the kernel's readings."""
+
+import contextlib
+import json
+import os
+import re
+import select
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+STUB = """route = "stub"
+max_length = 64
+[[input]]
+name = "ids"
+datatype = "INT64"
+dims = [-1, -1]
+[[output]]
+name = "sum"
+datatype = "FP32"
+dims = [-1, 1]
+[workers]
+threads = 1
+{more}
+[stub]
+{stub}
+"""
+
+
+def stub_model(root, name, stub, more=""):
+    """Without a stated range, what warm-up sends are zeros and ones only."""
+    folder = Path(root, name)
+    folder.joinpath("1").mkdir(parents=True)
+    lines = "\n".join(f"{key} = {json.dumps(value)}" for key, value in stub.items())
+    folder.joinpath("model.toml").write_text(STUB.format(more=more, stub=lines))
+
+
+def exported(models):
+    """Route → the smallest folder of an exported model with it."""
+    found = {}
+    for toml in sorted(Path(models).glob("*/model.toml")):
+        route = re.search(r'^route\s*=\s*"(\w+)"', toml.read_text(), re.M)
+        size = sum(f.stat().st_size for f in toml.parent.rglob("*") if f.is_file())
+        if route and (route.group(1) not in found or size < found[route.group(1)][0]):
+            found[route.group(1)] = (size, toml.parent)
+    return {route: folder for route, (_, folder) in found.items()}
+
+
+def call(server, path, body=None, method="POST", timeout=300):
+    """(status, decoded body): an error is an answer."""
+    data = json.dumps(body or {}).encode() if method == "POST" else None
+    request = urllib.request.Request(server.url + path, data, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=timeout) as reply:
+            return reply.status, json.loads(reply.read() or b"null")
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read() or b"null")
+
+
+def one_row(server, name):
+    """A body that the model takes."""
+    _, metadata = call(server, f"/v2/models/{name}", method="GET")
+    inputs = []
+    for tensor in metadata["inputs"]:
+        if tensor["datatype"] == "BYTES":
+            inputs.append({"name": tensor["name"], "shape": [1], "datatype": "BYTES", "data": ["a good one"]})
+        else:
+            inputs.append({"name": tensor["name"], "shape": [1, 8], "datatype": tensor["datatype"], "data": [1] * 8})
+    return {"inputs": inputs}
+
+
+def await_until(predicate, seconds):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if predicate():
+            return True
+        select.select([], [], [], 0.01)
+    return False
+
+
+def anonymous(pid):
+    """RssAnon in bytes; zero for a process that is gone."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        match = re.search(r"^RssAnon:\s*(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.M)
+        return int(match.group(1)) * 1024 if match else 0
+    return 0
+
+
+def descriptors(pid):
+    links = []
+    for entry in os.scandir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            links.append(os.readlink(entry.path))
+    return links
