@@ -33,6 +33,21 @@ Status check_envelope(const Question& q) {
                   format_bytes(q.envelope), format_bytes(q.ingress_limit)));
 }
 
+// What is known without the cost model.
+Status check_fit(const Question& q) {
+  if (!q.ready) {
+    return {Code::kUnavailable, "not_ready",
+            fmt::format("model '{}' is not ready: {}", q.spec->name, q.not_ready_why)};
+  }
+  TONNAGE_TRY(check_rows(q));
+  return check_envelope(q);
+}
+
+Status check_expired(const Question& q) {
+  if (q.deadline > q.now) return Status::ok();
+  return {Code::kDeadlineExceeded, "expired", "the deadline had passed when the request was admitted"};
+}
+
 Status check_grant(const Question& q) {
   const cost::Shape shape{.rows = rows_at_once(q), .length = q.spec->padded(q.longest)};
   const Bytes predicted = q.cost->grant(shape);
@@ -59,8 +74,10 @@ int retry_after(double excess, double jitter) {
 
 Status check_deadline(const Question& q) {
   if (q.deadline == kNever) return Status::ok();
+  // predict_time() has the drift already.
   const Duration alone = q.cost->predict_time({.rows = rows_at_once(q), .length = q.spec->padded(q.longest)});
-  const double wait = to_seconds(predicted_wait(q.load)) + to_seconds(alone) * q.load.actual_over_predicted;
+  const double wait = to_seconds(predicted_wait(q.load)) + to_seconds(alone) +
+                      to_seconds(q.load.batch) * q.load.actual_over_predicted;
   const double left = to_seconds(q.deadline - q.now);
   if (wait <= left) return Status::ok();
   return Status(
@@ -93,17 +110,15 @@ std::uint32_t largest_admissible_length(const cost::CostModel& cost, const model
 }
 
 Status decide(const Question& q) {
-  if (!q.ready) {
-    return {Code::kUnavailable, "not_ready",
-            fmt::format("model '{}' is not ready: {}", q.spec->name, q.not_ready_why)};
-  }
-  TONNAGE_TRY(check_rows(q));
-  TONNAGE_TRY(check_envelope(q));
+  TONNAGE_TRY(check_fit(q));
   TONNAGE_TRY(check_grant(q));
-  if (q.deadline <= q.now) {
-    return {Code::kDeadlineExceeded, "expired", "the deadline had passed when the request was admitted"};
-  }
+  TONNAGE_TRY(check_expired(q));
   return check_deadline(q);
+}
+
+Status decide_by_facts(const Question& q) {
+  TONNAGE_TRY(check_fit(q));
+  return check_expired(q);
 }
 
 }  // namespace tonnage::admission

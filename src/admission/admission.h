@@ -27,9 +27,10 @@ namespace tonnage::admission {
 struct Load {
   Duration work_ahead{};  // predicted seconds ordered before this request
   Duration residual{};    // of the running batch
-  double share = 1.0;     // of the device that this model gets
+  Duration batch{};       // of the full batch that it will share, where the work ahead fills one
+  double share = 1.0;     // of the time of its workers that this model gets (planner/share.h)
   std::uint32_t workers = 1;
-  double actual_over_predicted = 1.0;  // smoothed, p90
+  double actual_over_predicted = 1.0;  // smoothed; the times above are without it
 };
 
 struct Question {
@@ -53,5 +54,7 @@ Duration predicted_wait(const Load& load);
 std::uint32_t largest_admissible_length(const cost::CostModel& cost, const model::ModelSpec& spec,
                                         Bytes limit);
 Status decide(const Question& question);
+// The same without what is predicted: not ready, more rows or envelope than there can be, expired.
+Status decide_by_facts(const Question& question);
 
 }  // namespace tonnage::admission

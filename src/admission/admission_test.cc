@@ -120,6 +120,27 @@ TEST_F(Decide, SaysWhatIsNeededWhatCanBeHadAndTheLargestLength) {
       << detail;
 }
 
+TEST_F(Decide, CountsTheBatchThatTheRowSharesAndTheDriftOfTimes) {
+  question.load.work_ahead = seconds(4);  // the deadline is in 10 s
+  EXPECT_TRUE(decide(question).is_ok());
+  question.load.batch = milliseconds(6500);
+  EXPECT_EQ("queue_time", decide(question).reason());
+  question.load.batch = Duration{};
+  question.load.actual_over_predicted = 3;
+  EXPECT_EQ("queue_time", decide(question).reason());
+}
+
+TEST_F(Decide, ByFactsAloneLetsInWhatPredictionWouldRefuse) {
+  question.load.work_ahead = seconds(10000);
+  question.largest_possible_grant = Bytes(1);
+  EXPECT_EQ("never_fits", decide(question).reason());
+  EXPECT_TRUE(decide_by_facts(question).is_ok());
+  question.deadline = kNow;
+  EXPECT_EQ("expired", decide_by_facts(question).reason());
+  question.envelope = gib(1);
+  EXPECT_EQ("never_fits", decide_by_facts(question).reason()) << "that much cannot be held in the server";
+}
+
 TEST_F(Decide, AsksForAllRowsAtOnceWhereTheyStayTogether) {
   question.rows = 8;
   question.largest_possible_grant = mib(10);  // one row of 32 needs about 3 MiB, eight 25

@@ -249,7 +249,9 @@ void InferService::answered(const std::shared_ptr<Call>& call, Result<request::A
     request_metrics_.chunked(*call->spec, answer->chunked_rows);
     reply.headers.emplace_back("X-Tonnage-Chunked-Rows", std::to_string(answer->chunked_rows));
   }
-  if (!answer->degraded_by.empty()) reply.headers.emplace_back("X-Tonnage-Degraded-By", answer->degraded_by);
+  if (!answer->fallback_model.empty()) {
+    reply.headers.emplace_back("X-Tonnage-Fallback-Model", answer->fallback_model);
+  }
   reply.envelope = std::move(answer->envelope);
   close(*call, std::move(reply));
 }
@@ -281,8 +283,8 @@ bool InferService::is_ready() const {
   if (draining_ || !broken_.empty()) return false;
   const auto all = host_.pipeline.models();
   if (all.empty()) return options_.model_control;
-  return std::ranges::all_of(all,
-                             [&](const auto* model) { return model->is_ready() || !is_expected(*model); });
+  return std::ranges::all_of(
+      all, [&](const auto* model) { return host_.pipeline.is_ready(*model) || !is_expected(*model); });
 }
 
 // What comes or goes by call is nothing that the server's readiness waits for.
@@ -296,7 +298,7 @@ std::string InferService::not_ready_why() const {
   for (const auto& [name, status] : broken_)
     why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", name, status.detail());
   for (const pipeline::ServedModel* model : host_.pipeline.models()) {
-    if (model->is_ready() || !is_expected(*model)) continue;
+    if (host_.pipeline.is_ready(*model) || !is_expected(*model)) continue;
     why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", model->spec->name,
                        model->trouble.is_ok() ? "loading" : model->trouble.detail());
   }
@@ -305,7 +307,7 @@ std::string InferService::not_ready_why() const {
 
 Status InferService::model_ready(std::string_view model, std::string_view version) const {
   TONNAGE_ASSIGN(const pipeline::ServedModel* found, resolve(model, version));
-  if (found->is_ready()) return Status::ok();
+  if (host_.pipeline.is_ready(*found)) return Status::ok();
   return {Code::kUnavailable, "not_ready",
           found->trouble.is_ok() ? "the model is loading" : found->trouble.detail()};
 }

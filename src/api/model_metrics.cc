@@ -89,6 +89,7 @@ void publish_batches(const pipeline::ServedModel& model, telemetry::Registry& me
   raise_to(metrics.counter(metric::kPressure, labels), stats.pressures);
   raise_to(metrics.counter(metric::kRetries, labels), stats.retried_rows);
   raise_to(metrics.counter(metric::kPoisonRows, labels), stats.poison_rows);
+  raise_to(metrics.counter(metric::kFallbacks, labels), stats.fallbacks);
   raise_to(metrics.counter(metric::kWorkerDeaths, labels), model.deaths());
   raise_to(metrics.counter(metric::kNvExecCount, labels), stats.batches);
   metrics.gauge(metric::kNvPending, labels).set(static_cast<double>(model.waiting_rows()));
@@ -154,14 +155,15 @@ void publish(const memory::Account& root, const pipeline::Pipeline& pipeline, te
   metrics.gauge(metric::kBuildInfo, {{"version", TONNAGE_VERSION}}).set(1);
   for (const pipeline::ServedModel* model : pipeline.models()) {
     const telemetry::Labels labels = labels_of(*model->spec);
-    metrics.gauge(metric::kModelReady, labels).set(model->is_ready() ? 1 : 0);
+    metrics.gauge(metric::kModelReady, labels).set(pipeline.is_ready(*model) ? 1 : 0);
     metrics.gauge(metric::kLadderStep, labels).set(model->ladder.step());
     metrics.gauge(metric::kNvLoadSeconds, labels).set(to_seconds(model->cold_start));
-    if (model->cost) metrics.gauge(metric::kTimeDrift, labels).set(model->cost->drift());
+    const double drift = model->cost ? model->cost->drift() : 1.0;
+    if (model->cost) metrics.gauge(metric::kTimeDrift, labels).set(drift);
     for (const pipeline::LaneSlot& slot : model->lanes) {
       const telemetry::Labels lane = with(labels, "class", slot.is_long ? "long" : "short");
       metrics.gauge(metric::kLaneRows, lane).set(static_cast<double>(slot.lane.rows()));
-      metrics.gauge(metric::kLaneSeconds, lane).set(to_seconds(slot.lane.work()));
+      metrics.gauge(metric::kLaneSeconds, lane).set(to_seconds(slot.lane.work()) * drift);
     }
     publish_batches(*model, metrics);
     publish_workers(*model, metrics);

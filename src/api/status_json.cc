@@ -99,18 +99,33 @@ void append_cost(std::string& out, const ServedModel& model) {
                  determinism_name(model.cost->determinism()), model.cost->margin(), model.cost->drift());
 }
 
-void append_model(std::string& out, const ServedModel& model) {
+double drift_of(const ServedModel& model) { return model.cost ? model.cost->drift() : 1.0; }
+
+void append_sharing(std::string& out, const ServedModel& model) {
+  const pipeline::Safety safety = pipeline::safe_to_enforce(model.enforce, model.observed);
+  fmt::format_to(std::back_inserter(out),
+                 "\"fallback\":{},\"fallback_trouble\":{},\"fallback_requests\":{},\"enforce\":\"{}\","
+                 "\"observed_refusals\":{},\"safe_to_enforce\":{},\"safe_to_enforce_why\":{},",
+                 json_string(model.spec->fallback),
+                 json_string(model.fallback_trouble.is_ok() ? "" : model.fallback_trouble.detail()),
+                 model.stats.fallbacks, model::enforce_name(model.enforce), model.observed.refusals,
+                 safety.is_safe, json_string(safety.why));
+}
+
+void append_model(std::string& out, const ServedModel& model, bool is_ready) {
   const pipeline::RunningStats& stats = model.stats;
   auto into = std::back_inserter(out);
   fmt::format_to(into, "{{\"name\":{},\"version\":{},\"route\":{},\"phase\":\"{}\",\"ready\":{},\"why\":{},",
                  json_string(model.spec->name), json_string(model.spec->version),
                  json_string(model.spec->route), model.is_leaving ? "unloading" : phase_name(model.phase),
-                 model.is_ready(), json_string(model.trouble.is_ok() ? "" : model.trouble.detail()));
+                 is_ready, json_string(model.trouble.is_ok() ? "" : model.trouble.detail()));
   fmt::format_to(into,
                  "\"cold_start_ms\":{:.1f},\"waiting_rows\":{},\"work_ahead_ms\":{:.2f},\"ladder_step\":{},"
-                 "\"max_rows\":{},",
-                 to_millis(model.cold_start), model.waiting_rows(), to_millis(model.work_ahead()),
-                 model.ladder.step(), model.ladder.max_rows());
+                 "\"ladder\":\"{}\",\"max_rows\":{},\"weight\":{},",
+                 to_millis(model.cold_start), model.waiting_rows(),
+                 to_millis(model.waiting_work()) * drift_of(model), model.ladder.step(),
+                 pipeline::rung_name(model.ladder.rung()), model.ladder.max_rows(), model.spec->weight);
+  append_sharing(out, model);
   fmt::format_to(
       into,
       "\"requests\":{},\"refused\":{},\"failed_rows\":{},\"batches\":{},\"rows\":{},\"real_tokens\":{},"
@@ -153,7 +168,7 @@ std::string status_json(const memory::Account& root, const pipeline::Pipeline& p
   bool first = true;
   for (const ServedModel* model : pipeline.models()) {
     if (!std::exchange(first, false)) out += ',';
-    append_model(out, *model);
+    append_model(out, *model, pipeline.is_ready(*model));
   }
   out += "]}";
   return out;

@@ -239,6 +239,36 @@ TEST(CostModel, FollowsASlowerMachineByItsDriftAndLeavesTheTableAlone) {
   EXPECT_NEAR(to_seconds(model.table().time(4, 3)), to_seconds(before), 0.2 * to_seconds(before));
 }
 
+// Predicted ÷ actual of the n-th batch after times have become `factor` of what they were.
+double ratio_after(CostModel& model, double factor, int n) {
+  Random random(5);
+  double log_ratio = 0;
+  for (int i = 0; i < n; ++i) {
+    const Shape shape{1U << (i % 4), 32U << (i % 3)};
+    const double actual = factor * (100 + 10.0 * shape.rows * shape.length);
+    const double noisy = actual * (0.8 + 0.4 * random.unit());
+    if (i >= n - 3) log_ratio += std::log(to_seconds(model.predict_time(shape)) * 1e6 / actual) / 3;
+    model.observe(sample(shape, linear_cost(shape), noisy));
+  }
+  return std::exp(log_ratio);
+}
+
+TEST(CostModel, FollowsANeighbourThatComesAndGoesWithinTwentyBatches) {
+  CostModel model = profiled(kEncoder, linear_cost);
+  for (const double factor : {1.0, 3.0, 1.0, 0.4, 1.0}) {
+    const double after = ratio_after(model, factor, 20);
+    EXPECT_GT(after, 0.8) << "× " << factor;
+    EXPECT_LT(after, 1.25) << "× " << factor;
+    ratio_after(model, factor, 100);
+  }
+}
+
+TEST(CostModel, OneSlowBatchMovesTheDriftLittle) {
+  CostModel model = profiled(kEncoder, linear_cost);
+  model.observe(sample({4, 64}, linear_cost({4, 64}), 50 * (100 + 10.0 * 4 * 64)));
+  EXPECT_LT(model.drift(), 1.5);
+}
+
 TEST(CostModel, MovesACellOnlyAsFarAsItsSamplesCarry) {
   CostModel model = profiled(kEncoder, linear_cost);
   const double before = to_seconds(model.predict_time({4, 96}));

@@ -139,6 +139,8 @@ Status Lane::push(std::span<const QueuedRow> rows) {
   return Status::ok();
 }
 
+void Lane::set_max_work(Duration max_work) { state_->limits.max_work = max_work; }
+
 void Lane::put_back(std::span<const QueuedRow> rows) {
   for (const QueuedRow& row : rows) state_->insert(row);
 }

@@ -59,6 +59,9 @@ class Lane {
   // All rows of a request that left.
   std::size_t remove(request::RequestId request);
 
+  // Rows that wait already stay.
+  void set_max_work(Duration max_work);
+
   std::size_t rows() const;
   Duration work() const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much memory this machine, container or cgroup lets us have.
+// How much memory this machine, container or cgroup lets us have, and how many cores.
 //
 // Promises: the smallest limit that was *detected* (file system magic and memory.* files of the
 // process's own path, cgroup v1 and v2, and MemTotal), each with its source; never a guess.
@@ -26,6 +26,15 @@ Result<std::vector<DetectedLimit>> detect_limits(const std::string& root = "/");
 
 // (1 − headroom) × smallest, or `explicit_memory` literally when it is above zero.
 Bytes budget_from(Bytes explicit_memory, const std::vector<DetectedLimit>& limits, double headroom = 0.20);
+
+struct DetectedCores {
+  std::string source;  // "cgroup v2 /sys/fs/cgroup/app"
+  std::uint32_t cores = 1;
+};
+
+// The cores that this process may run on, or fewer by the CPU quota of a cgroup. A quota is rounded
+// down: a thread more than it pays for is stopped in the middle of each period, and a batch with it.
+DetectedCores detect_cores(const std::string& root = "/");
 
 // How many processes of our own cgroup the kernel has killed for memory so far (memory.events or
 // memory.oom_control). Nothing where this process is in no memory cgroup that counts them.

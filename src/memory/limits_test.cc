@@ -97,6 +97,34 @@ TEST_F(LimitsTest, DoNotBelieveAFolderThatOnlyLooksLikeACgroup) {
   EXPECT_EQ("MemTotal", limits[0].source);
 }
 
+TEST_F(LimitsTest, HaveAsManyCoresAsTheSmallestQuotaOfVersion2Pays) {
+  mount_v2("/app/inner");
+  const auto cores = [this] { return detail::detect_cores(8, root_, magic_reader(CGROUP2_SUPER_MAGIC)); };
+  EXPECT_EQ(8U, cores().cores);
+  write("/sys/fs/cgroup/app/cpu.max", "350000 100000\n");
+  write("/sys/fs/cgroup/app/inner/cpu.max", "max 100000\n");
+  EXPECT_EQ(3U, cores().cores) << "rounded down";
+  EXPECT_EQ("cgroup v2 " + root_ + "/sys/fs/cgroup/app", cores().source);
+  write("/sys/fs/cgroup/app/inner/cpu.max", "20000 100000\n");
+  EXPECT_EQ(1U, cores().cores) << "at least one";
+  write("/sys/fs/cgroup/app/inner/cpu.max", "5000000 100000\n");
+  write("/sys/fs/cgroup/app/cpu.max", "");
+  EXPECT_EQ(8U, cores().cores) << "more than there are";
+}
+
+TEST_F(LimitsTest, HaveAsManyCoresAsTheQuotaOfVersion1Pays) {
+  write("/proc/self/cgroup", "5:cpu,cpuacct:/docker/abc\n4:memory:/docker/abc\n0::/\n");
+  write("/proc/self/mountinfo",
+        "31 22 0:27 /docker/abc /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
+        "32 22 0:28 /docker/abc /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+  const auto cores = [this] { return detail::detect_cores(8, root_, magic_reader(CGROUP_SUPER_MAGIC)); };
+  write("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+  write("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(8U, cores().cores);
+  write("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000\n");
+  EXPECT_EQ(2U, cores().cores);
+}
+
 TEST_F(LimitsTest, SayWhenNothingCanBeFound) {
   fs::remove(root_ + "/proc/meminfo");
   EXPECT_EQ("no_memory_limit", detect_limits(root_).status().reason());

@@ -199,6 +199,13 @@ void read_rotation(Reader& reader, RotationOptions& rotation) {
                 {{"refuse", WhenTight::kRefuse}, {"drop-then-load", WhenTight::kDropThenLoad}});
 }
 
+void read_sharing(Reader& reader, ModelSpec& spec) {
+  reader.number("weight", spec.weight, 0.01, 100);
+  reader.text("fallback", spec.fallback);
+  if (spec.fallback == spec.name) reader.fail("fallback", "is the model itself");
+  reader.choice("enforce", spec.enforce, {{"on", Enforce::kOn}, {"observe", Enforce::kObserve}});
+}
+
 void read_route(Reader& reader, ModelSpec& spec) {
   reader.text("route", spec.route);
   reader.choice("precision", spec.precision,
@@ -236,10 +243,14 @@ Result<ModelSpec> parse_model_toml(std::string_view text, const std::string& dir
   reader.free_table("metadata", spec.metadata);
   reader.table("workers", [&](Reader& r) {
     r.integer("count", spec.workers, 1, 64);
+    r.integer("long_count", spec.long_executor.count, 0, 64);
+    r.integer("long_threads", spec.long_executor.threads, 1, 1024);
+    r.choice("long_priority", spec.long_executor.is_idle_priority, {{"idle", true}, {"normal", false}});
     r.integer("threads", spec.threads, 0, 1024);
   });
   if (!spec.sizes.empty()) refuse_what_sizes_replace(reader);
   reader.table("rotation", [&](Reader& r) { read_rotation(r, spec.rotation); });
+  read_sharing(reader, spec);
   TONNAGE_TRY(reader.finish());
   derive_length(spec);
   TONNAGE_TRY(check_consistency(spec, file));

@@ -16,6 +16,9 @@ labels = ["negative", "positive"]
 deadline_ms = 1500
 max_rows_per_request = 100
 idempotent = false
+weight = 3
+fallback = "small"
+enforce = "observe"
 [[input]]
 name = "input_ids"
 datatype = "INT64"
@@ -145,6 +148,19 @@ TEST(ModelToml, ANativeTableIsTheNativeRouteAndGuardedWhereItSaysNothing) {
             (std::map<std::string, std::string>{
                 {"allow_missing", "head.*\nbias"}, {"entry", "net.py:Net"}, {"mode", "guarded"}}));
   error_of("[native]\nmode = \"unguarded\"");
+}
+
+TEST(ModelToml, LongRowsMayHaveWorkersOfTheirOwnWhereThereAreLongRows) {
+  const Result<ModelSpec> parsed =
+      parse_model_toml("[workers]\nlong_count = 1\nlong_threads = 2\nlong_priority = \"normal\"\n", "m");
+  ASSERT_TRUE(parsed.is_ok()) << parsed.status().to_string();
+  EXPECT_EQ(parsed->long_executor.count, 1U);
+  EXPECT_EQ(parsed->long_executor.threads, 2U);
+  EXPECT_FALSE(parsed->long_executor.is_idle_priority);
+  error_of("[workers]\nlong_priority = \"high\"");
+  EXPECT_NE(
+      error_of(std::string(kTensors) + "max_length = 512\n[workers]\nlong_count = 1").find("long_above"),
+      std::string::npos);
 }
 
 TEST(ModelToml, DefaultsFollowWhatWasWritten) {

@@ -51,4 +51,6 @@ std::optional<std::size_t> ModelSpec::find_input(std::string_view input) const {
   return std::nullopt;
 }
 
+std::string_view enforce_name(Enforce enforce) { return enforce == Enforce::kOn ? "on" : "observe"; }
+
 }  // namespace tonnage::model

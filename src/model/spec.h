@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
@@ -71,6 +72,7 @@ enum class TooLong : std::uint8_t { kRefuse, kTruncate, kChunk };
 enum class ChunkPooling : std::uint8_t { kMean, kMax, kFirst };
 enum class MeetRule : std::uint8_t { kPad, kGroup };  // rows of different length: pad, or equal sizes only
 enum class Policy : std::uint8_t { kDp, kBuckets, kFifo };
+enum class Enforce : std::uint8_t { kOn, kObserve };  // observe: what prediction would refuse is run
 
 // A named free dim of a model that has several.
 struct SizeSpec {
@@ -111,6 +113,13 @@ struct TokenizerSpec {
   bool lowercase = true;
 };
 
+// Workers that take long rows alone; then the others take none.
+struct LongExecutor {
+  std::uint32_t count = 0;  // 0: every worker takes both classes
+  std::uint32_t threads = 1;
+  bool is_idle_priority = true;  // runs on what the others leave, and holds no compute token
+};
+
 struct ModelSpec {
   std::string name;
   std::string version = "1";
@@ -145,6 +154,10 @@ struct ModelSpec {
   std::uint32_t threads = 0;         // 0: all cores
   bool freeze = false;               // TorchScript: weights inlined while loading
   double parity_min_cosine = 0.999;  // of every held-out row, or the model does not load
+  LongExecutor long_executor;
+  double weight = 1;     // of its share of the device
+  std::string fallback;  // who runs its requests while it cannot; empty: nobody
+  Enforce enforce = Enforce::kOn;
   bool idempotent = true;
   Duration deadline{0};                        // 0: the port's default
   std::map<std::string, std::string> options;  // to the worker: [stub] or [native] table, precision, …
@@ -171,6 +184,8 @@ struct ModelSpec {
   Bytes output_row_bytes(const RowSize& row) const;
   std::optional<std::size_t> find_input(std::string_view input) const;
 };
+
+std::string_view enforce_name(Enforce enforce);
 
 using ModelHandle = std::shared_ptr<const ModelSpec>;
 

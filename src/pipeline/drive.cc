@@ -10,7 +10,8 @@ namespace tonnage::pipeline {
 namespace {
 
 constexpr Duration kRetryMemoryAfter = milliseconds(20);
-constexpr Duration kProbeRefusingAfter = seconds(30);
+constexpr Duration kProbeRestingAfter = seconds(30);
+constexpr Duration kPatience = seconds(1);  // of what is run with all there is, for more of it
 
 std::uint32_t longest_of(const Group& group) {
   return std::ranges::max(group.rows, {}, &lane::QueuedRow::length).length;
@@ -24,7 +25,7 @@ cost::Shape shape_of(const ServedModel& model, const Group& group) {
 
 // The oldest row of the window that does not fit now.
 cost::Shape first_that_waits(const ServedModel& model, LaneSlot& slot) {
-  const Bytes free = model.largest_grant();
+  const Bytes free = model.largest_grant(slot.is_long);
   cost::Shape shape;
   for (const lane::QueuedRow& row : slot.lane.window(model.spec->batching.window)) {
     shape = {row.units, model.spec->padded(row.length)};
@@ -56,6 +57,7 @@ void Pipeline::drive() {
     candidates_.clear();
     contenders_.clear();
     for (auto& [name, model] : models_) collect(*model, now);
+    share_weights();
     if (someone_waits_for_memory_) protect_waiting(now);
     const std::optional<std::size_t> chosen = arbiter_.choose(contenders_, free_tokens());
     if (!chosen) break;
@@ -78,15 +80,17 @@ void Pipeline::arm_wake(TimePoint now) {
 }
 
 void Pipeline::collect(ServedModel& model, TimePoint now) {
-  if (model.ladder.is_refusing()) {
-    const TimePoint probe_at = model.refusing_since + kProbeRefusingAfter;
+  if (model.ladder.is_resting()) {
+    const TimePoint probe_at = std::max(model.resting_since + kProbeRestingAfter, model.ladder.next_climb());
     if (now < probe_at) {
       wake_at_ = std::min(wake_at_, probe_at);
       return;
     }
-    model.ladder.time_to_probe();
+    model.ladder.time_to_probe(now);
   }
-  if (model.phase != ModelPhase::kReady || model.is_skipped || model.idle_worker() == nullptr) return;
+  if (model.phase != ModelPhase::kReady || model.is_skipped) return;
+  if (model.idle_worker(false) == nullptr && model.idle_worker(true) == nullptr) return;
+  if (model.enforce == model::Enforce::kObserve) release_observed(model);
   const std::size_t before = candidates_.size();
   if (model.retries.empty()) {
     model.retry_waits_since = kNever;
@@ -102,17 +106,17 @@ void Pipeline::collect_lanes(ServedModel& model, TimePoint now) {
   while (!plan_lanes(model, now)) {
   }
   for (LaneSlot& slot : model.lanes) {
-    if (slot.lane.rows() > 0) {
-      offer_lane(model, slot, now);
-    } else {
+    if (slot.lane.rows() == 0) {
       slot.waits_since = kNever;
+    } else if (model.idle_worker(slot.is_long) != nullptr) {
+      offer_lane(model, slot, now);
     }
   }
 }
 
 bool Pipeline::plan_lanes(ServedModel& model, TimePoint now) {
   for (LaneSlot& slot : model.lanes) {
-    if (slot.lane.rows() == 0) continue;
+    if (slot.lane.rows() == 0 || model.idle_worker(slot.is_long) == nullptr) continue;
     slot.plan = model.plan(slot, now);
     if (slot.plan.drops.empty()) continue;
     std::vector<request::RequestId> dropped;
@@ -127,6 +131,12 @@ bool Pipeline::plan_lanes(ServedModel& model, TimePoint now) {
 }
 
 void Pipeline::collect_retry(ServedModel& model, TimePoint now) {
+  // The first whose class has an idle worker comes to the front.
+  const auto next = std::ranges::find_if(model.retries, [&model](const Group& waiting) {
+    return model.idle_worker(model.lane_for(longest_of(waiting)).is_long) != nullptr;
+  });
+  if (next == model.retries.end()) return;
+  std::rotate(model.retries.begin(), next, next + 1);
   Group& group = model.retries.front();
   const cost::Shape shape = shape_of(model, group);
   planner::Plan plan;
@@ -136,9 +146,10 @@ void Pipeline::collect_retry(ServedModel& model, TimePoint now) {
   plan.grant = model.cost->grant(shape);
   plan.time = model.cost->predict_time(shape);
   plan.must_start_by = now;
-  if (plan.grant <= model.largest_grant()) {
+  LaneSlot& lane = model.lane_for(longest_of(group));
+  if (plan.grant <= model.largest_grant(lane.is_long)) {
     model.retry_waits_since = kNever;
-    return offer({&model, nullptr, plan, nullptr, model.lane_for(longest_of(group)).number});
+    return offer({&model, nullptr, plan, nullptr, lane.number, lane.is_long});
   }
   if (plan.grant <= largest_possible_grant(model)) {
     someone_waits_for_memory_ = true;
@@ -146,6 +157,15 @@ void Pipeline::collect_retry(ServedModel& model, TimePoint now) {
     return;
   }
   model.retry_waits_since = kNever;
+  if (model.enforce == model::Enforce::kObserve && group.rows.size() == 1) {
+    plan.grant = model.largest_grant(lane.is_long);
+    const Bytes worth_waiting_for = plan.grant + Bytes(plan.grant.count() / 16) + mib(1);
+    if (worth_waiting_for < largest_possible_grant(model) && now - group.rows.front().enqueued < kPatience) {
+      someone_waits_for_memory_ = true;  // what others hold and do not need comes back first
+      return;
+    }
+    return offer({&model, nullptr, plan, nullptr, lane.number, lane.is_long, true});
+  }
   // It cannot be run as it is whatever is given back.
   Group too_large = std::move(group);
   model.retries.pop_front();
@@ -161,16 +181,21 @@ void Pipeline::offer_lane(ServedModel& model, LaneSlot& slot, TimePoint now) {
     slot.waits_since = kNever;
   }
   if (slot.plan.kind == planner::Plan::Kind::kWake) wake_at_ = std::min(wake_at_, slot.plan.wake_at);
-  if (slot.plan.kind == planner::Plan::Kind::kRun) offer({&model, &slot, slot.plan, nullptr, slot.number});
+  if (slot.plan.kind == planner::Plan::Kind::kRun)
+    offer({&model, &slot, slot.plan, nullptr, slot.number, slot.is_long});
 }
 
 // Some row needs more memory than there is now: it is protected, or told that it will never fit (what it
 // needs may have been learned after it came in).
 void Pipeline::look_after_waiting(ServedModel& model, LaneSlot& slot, TimePoint now) {
+  const Bytes most = largest_possible_grant(model);
+  if (model.enforce == model::Enforce::kObserve && model.cost->grant(first_that_waits(model, slot)) > most) {
+    slot.waits_since = kNever;  // it goes alone when its turn comes, and nobody waits for its sake
+    return;
+  }
   someone_waits_for_memory_ = true;
   slot.waits_since = std::min(slot.waits_since, now);
   if (slot.plan.kind == planner::Plan::Kind::kRun) return;  // the plan's indices must stay valid
-  const Bytes most = largest_possible_grant(model);
   std::vector<request::RequestId> never;
   for (const lane::QueuedRow& row : slot.lane.window(model.spec->batching.window)) {
     if (model.cost->grant({row.units, model.spec->padded(row.length)}) > most) never.push_back(row.request);
@@ -183,31 +208,40 @@ void Pipeline::look_after_waiting(ServedModel& model, LaneSlot& slot, TimePoint 
 }
 
 void Pipeline::offer(Candidate candidate) {
-  candidate.worker = candidate.model->idle_worker_for(candidate.plan.grant);
+  candidate.worker = candidate.model->idle_worker_for(candidate.plan.grant, candidate.is_long);
   if (candidate.worker == nullptr) return;
   planner::Contender contender;
   contender.lane = candidate.number;
-  contender.time = candidate.plan.time;
+  contender.time = candidate.worker->paced(candidate.plan.time);
   contender.must_start_by = candidate.plan.must_start_by;
-  contender.tokens = std::min(candidate.worker->worker->options().threads, options_.compute_tokens);
+  contender.tokens = std::min(candidate.worker->tokens, options_.compute_tokens);
   candidates_.push_back(candidate);
   contenders_.push_back(contender);
 }
 
+// The weight is the model's, however many of its lanes have a batch.
+void Pipeline::share_weights() {
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    const auto lanes = std::ranges::count(candidates_, candidates_[i].model, &Candidate::model);
+    contenders_[i].weight = candidates_[i].model->spec->weight / static_cast<double>(lanes);
+  }
+}
+
 // What the model waits for memory with: a retry, rows of its lanes.
 void Pipeline::collect_waiting(ServedModel& model, std::vector<memory::WaitingGrant>& waiting) {
-  const WorkerSlot* worker = model.idle_worker();
-  if (worker == nullptr) return;
-  const auto add = [&](const cost::Shape& shape, TimePoint since) {
+  const auto add = [&](const cost::Shape& shape, TimePoint since, bool is_long) {
+    const WorkerSlot* worker = model.idle_worker(is_long);
+    if (worker == nullptr) return;
     waiting.push_back(
         {0, worker->worker->growth_for(model.cost->grant(shape)), since, model.cost->predict_time(shape)});
   };
   if (model.retry_waits_since != kNever && !model.retries.empty()) {
-    add(shape_of(model, model.retries.front()), model.retry_waits_since);
+    add(shape_of(model, model.retries.front()), model.retry_waits_since,
+        model.lane_for(longest_of(model.retries.front())).is_long);
   }
   for (LaneSlot& slot : model.lanes) {
     if (slot.waits_since == kNever || slot.lane.rows() == 0) continue;
-    add(first_that_waits(model, slot), slot.waits_since);
+    add(first_that_waits(model, slot), slot.waits_since, slot.is_long);
   }
 }
 
@@ -272,13 +306,14 @@ bool Pipeline::run_group(const Candidate& candidate, Group group) {
   batch.shape = {static_cast<std::uint32_t>(rows.size()), plan.length};
   batch.padded = padded;
   batch.grant = plan.grant;
-  batch.predicted = plan.time;
+  batch.beyond_prediction = candidate.beyond_prediction;
+  batch.predicted = slot.paced(plan.time);
   batch.started = host_.loop.now();
   supervisor::RunCommand command;
   command.rows = batch.shape.rows;
   command.length = plan.length;
   command.grant = plan.grant;
-  command.watchdog = model.watchdog(plan.time);
+  command.watchdog = model.watchdog(batch.predicted, slot);
   command.inputs = std::move(inputs).value();
   slot.in_flight = std::move(batch);
   const Status started = slot.worker->run(
@@ -295,7 +330,7 @@ bool Pipeline::run_group(const Candidate& candidate, Group group) {
     }
     return false;
   }
-  arbiter_.charge(candidate.number, plan.time);
+  arbiter_.charge(candidate.number, slot.paced(plan.time));
   if (candidate.lane != nullptr && model.metrics) {
     for (const lane::QueuedRow& row : slot.in_flight->group.rows) {
       model.metrics->left_lane(candidate.lane->is_long, slot.in_flight->started - row.enqueued);

@@ -7,14 +7,36 @@
 
 namespace tonnage::pipeline {
 
-// Steps 0 … log2(max_rows) halve the ceiling down to one row; one more refuses.
-std::uint32_t Ladder::last_step() const {
-  return static_cast<std::uint32_t>(std::bit_width(std::max(max_rows_, 1U)));
+std::string_view rung_name(Rung rung) {
+  switch (rung) {
+    case Rung::kFull: return "full";
+    case Rung::kCachesReleased: return "caches_released";
+    case Rung::kLowered: return "lowered";
+    case Rung::kSingle: return "single";
+    case Rung::kResting: return "resting";
+  }
+  return "unknown";
 }
 
-std::uint32_t Ladder::max_rows() const { return step_ >= last_step() ? 0 : std::max(max_rows_ >> step_, 1U); }
+// Step 0 is full, step 1 has released caches, and each further one halves the ceiling, down to one row.
+std::uint32_t Ladder::resting_step() const {
+  return static_cast<std::uint32_t>(std::bit_width(std::max(max_rows_, 1U))) + 1;
+}
 
-void Ladder::clean_batch() {
+std::uint32_t Ladder::rows_at(std::uint32_t step) const {
+  return step <= 1 ? max_rows_ : std::max(max_rows_ >> (step - 1), 1U);
+}
+
+std::uint32_t Ladder::max_rows() const { return is_resting() ? 0 : rows_at(step_); }
+
+Rung Ladder::rung() const {
+  if (step_ == 0) return Rung::kFull;
+  if (step_ >= resting_step()) return Rung::kResting;
+  if (step_ == 1) return Rung::kCachesReleased;
+  return rows_at(step_) == 1 ? Rung::kSingle : Rung::kLowered;
+}
+
+void Ladder::clean_batch(TimePoint now) {
   ++batches_;
   if (step_ == 0 && !probing_) return;
   ++clean_;
@@ -22,49 +44,57 @@ void Ladder::clean_batch() {
     probing_ = false;
     wait_ = kWindow;
   }
-  if (step_ > 0 && clean_ >= wait_) {
-    --step_;
-    clean_ = 0;
-    probing_ = true;
-  }
+  if (step_ > 0 && clean_ >= wait_ && now >= next_climb()) climb(now);
 }
 
-bool Ladder::trouble(Trouble cause) {
+bool Ladder::trouble(Trouble cause, std::uint32_t rows) {
   ++batches_;
   clean_ = 0;
+  if (is_resting()) return false;  // it ran already when the model was laid to rest
   if (probing_) {
     wait_ = std::min(wait_ * 2, kMaxWait);
-    go_down();
+    go_down(cause, rows);
     return true;
   }
   std::uint64_t& last = last_event_.at(static_cast<std::size_t>(cause));
   const bool repeated = last != 0 && batches_ - last <= kWindow;
   last = batches_;
-  if (!repeated) return false;
-  go_down();
-  return true;
+  if (repeated) go_down(cause, rows);
+  return repeated;
 }
 
-void Ladder::refused() {
-  if (is_refusing() && ++clean_ >= wait_) time_to_probe();
+void Ladder::turned_away(TimePoint now) {
+  if (is_resting() && ++clean_ >= wait_) time_to_probe(now);
 }
 
-void Ladder::time_to_probe() {
-  if (!is_refusing()) return;
+void Ladder::time_to_probe(TimePoint now) {
+  if (is_resting() && now >= next_climb()) climb(now);
+}
+
+void Ladder::climb(TimePoint now) {
+  paid_until_ = std::max(paid_until_, now) + kClimbEvery;
   --step_;
+  learned_step_ = std::min(learned_step_, step_);
   clean_ = 0;
   probing_ = true;
 }
 
-void Ladder::go_down() {
-  step_ = std::min(step_ + 1, last_step());
+void Ladder::go_down(Trouble cause, std::uint32_t rows) {
+  do {
+    ++step_;
+  } while (rung() == Rung::kLowered && rows > 1 && rows_at(step_) >= rows);
+  if (cause == Trouble::kOverGrant) learned_step_ = step_;
   probing_ = false;
   last_event_ = {};
 }
 
-void Ladder::restore(std::uint32_t step) {
-  // Never restored into refusing: a restart deserves at least a batch of one.
-  step_ = std::min(step, last_step() - 1);
+std::uint32_t Ladder::learned_ceiling() const { return rows_at(learned_step_); }
+
+void Ladder::restore(std::uint32_t ceiling) {
+  step_ = 0;
+  // Never restored into resting: a restart deserves at least a batch of one.
+  while (rows_at(step_) > std::max(ceiling, 1U)) ++step_;
+  learned_step_ = step_;
 }
 
 }  // namespace tonnage::pipeline

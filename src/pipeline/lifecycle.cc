@@ -19,16 +19,21 @@ constexpr Duration kMakeRoomEvery = seconds(1);
 constexpr Duration kStartAgainEvery = milliseconds(50);
 constexpr Duration kWarmUpAgain = milliseconds(500);
 constexpr std::uint64_t kMostDoublings = 6;
-constexpr std::string_view kLadderKey = ":ladder";
+constexpr std::string_view kCeilingKey = ":ceiling";
 
 }  // namespace
 
 supervisor::WorkerOptions Pipeline::worker_options(const ServedModel& model, std::size_t seat) const {
-  const model::ModelSpec& spec = *model.spec;
+  const model::LongExecutor& longs = model.spec->long_executor;
+  const bool for_long = seat >= model.spec->workers;
+  model::ModelSpec spec = *model.spec;
+  if (for_long) spec.threads = longs.threads;
+  if (spec.threads == 0) spec.threads = options_.compute_tokens;
   supervisor::WorkerOptions options;
   options.name = fmt::format("{}/{}/{}", spec.name, spec.version, seat);
   options.command = options_.launch(spec);
-  options.threads = spec.threads == 0 ? options_.compute_tokens : spec.threads;
+  options.command.idle_priority = for_long && longs.is_idle_priority;
+  options.threads = spec.threads;
   options.load = model::to_load_doc(spec);
   options.load.threads = options.threads;
   options.weight_file = model::weight_file_bytes(spec);
@@ -50,9 +55,13 @@ std::unique_ptr<supervisor::Worker> Pipeline::make_worker(ServedModel& model,
 }
 
 void Pipeline::start_workers(ServedModel& model) {
-  for (std::size_t seat = 0; seat < model.spec->workers; ++seat) {
-    model.workers.emplace_back();
-    model.workers.back().worker = make_worker(model, worker_options(model, seat));
+  const std::size_t longs = model.is_split() ? model.spec->long_executor.count : 0;
+  for (std::size_t seat = 0; seat < model.spec->workers + longs; ++seat) {
+    supervisor::WorkerOptions options = worker_options(model, seat);
+    WorkerSlot& slot = model.workers.emplace_back();
+    if (model.is_split()) slot.serves = seat < model.spec->workers ? Serves::kShort : Serves::kLong;
+    slot.tokens = options.command.idle_priority ? 0 : options.threads;
+    slot.worker = make_worker(model, std::move(options));
   }
   for (WorkerSlot& slot : model.workers) slot.worker->start();
 }
@@ -74,7 +83,9 @@ void Pipeline::worker_changed(ServedModel& model, const std::string& worker) {
         model.cold_start = now - std::exchange(slot.starting_since, kNever);
         slot.ready_since = now;
         slot.grant_when_ready = slot.worker->largest_grant();
-        if (model.phase == ModelPhase::kLoading) begin_warm_up(model, *slot.worker);
+        // Costs are learned on a worker as most of them are.
+        if (model.phase == ModelPhase::kLoading && slot.serves != Serves::kLong)
+          begin_warm_up(model, *slot.worker);
         if (model.phase == ModelPhase::kReady) model.trouble = Status::ok();
       }
       schedule_drive();
@@ -130,8 +141,8 @@ void Pipeline::begin_warm_up(ServedModel& model, supervisor::Worker& worker) {
   model.spec = std::make_shared<const model::ModelSpec>(std::move(merged).value());
   model.fingerprint = std::move(print).value();
   if (host_.profiles != nullptr) {
-    if (const auto step = host_.profiles->load(model.fingerprint + std::string(kLadderKey))) {
-      model.ladder.restore(static_cast<std::uint32_t>(std::strtoul(step->c_str(), nullptr, 10)));
+    if (const auto rows = host_.profiles->load(model.fingerprint + std::string(kCeilingKey))) {
+      model.ladder.restore(static_cast<std::uint32_t>(std::strtoul(rows->c_str(), nullptr, 10)));
     }
     if (const auto text = host_.profiles->load(model.fingerprint)) {
       Result<cost::CostModel> known = cost::CostModel::from_text(*text, cost_options(*model.spec));
@@ -167,7 +178,7 @@ void Pipeline::warmed_up(ServedModel& model, Result<cost::CostModel> cost) {
     const auto attempt = std::min<std::uint64_t>(model.warm_ups, kMostDoublings);
     model.warm_up_again = host_.loop.call_after(kWarmUpAgain * (1U << attempt), [this, &model] {
       if (model.phase != ModelPhase::kLoading || model.warm_up) return;
-      if (WorkerSlot* idle = model.idle_worker()) begin_warm_up(model, *idle->worker);
+      if (WorkerSlot* idle = model.idle_worker(false)) begin_warm_up(model, *idle->worker);
     });
   } else {
     model.cost.emplace(std::move(cost).value());
@@ -187,7 +198,8 @@ void Pipeline::warmed_up(ServedModel& model, Result<cost::CostModel> cost) {
 void Pipeline::save_profile(const ServedModel& model) {
   if (host_.profiles == nullptr || !model.cost) return;
   host_.profiles->save(model.fingerprint, model.cost->to_text());
-  host_.profiles->save(model.fingerprint + std::string(kLadderKey), std::to_string(model.ladder.step()));
+  host_.profiles->save(model.fingerprint + std::string(kCeilingKey),
+                       std::to_string(model.ladder.learned_ceiling()));
 }
 
 // Runs on each charge that is given back, so it only looks at flags.

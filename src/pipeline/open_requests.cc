@@ -50,6 +50,7 @@ void OpenRequests::put_row(request::RequestId id, std::uint32_t row,
   }
   answer.truncated_rows = request->truncated_rows;
   answer.chunked_rows = request->chunked_rows;
+  answer.fallback_model = std::move(request->fallback_model);
   answer.envelope = std::move(request->envelope);
   close(id, std::move(answer));
 }

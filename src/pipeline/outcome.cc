@@ -39,19 +39,17 @@ void Pipeline::finished(ServedModel& model, WorkerSlot& slot, supervisor::RunOut
   const Duration took = host_.loop.now() - batch.started;
   arbiter_.charge(batch.lane_number, took - batch.predicted);
   if (const auto* done = std::get_if<supervisor::RunDone>(&outcome)) {
-    deliver(model, batch, *done);
+    slot.learn_pace(batch.predicted, took);
+    deliver(model, slot, batch, *done);
   } else {
     failed(model, slot, std::move(batch), std::get<supervisor::RunFailed>(outcome));
   }
-  if (model.ladder.is_refusing()) {
-    fail_waiting(
-        model, Status(Code::kOverloaded, "degraded", "the model runs out of memory even with batches of one")
-                   .with_retry_after(1));
-  }
+  if (model.ladder.is_resting()) divert_waiting(model);
   schedule_drive();
 }
 
-void Pipeline::deliver(ServedModel& model, const InFlight& batch, const supervisor::RunDone& done) {
+void Pipeline::deliver(ServedModel& model, const WorkerSlot& slot, const InFlight& batch,
+                       const supervisor::RunDone& done) {
   const std::vector<model::RowSize> sizes = sizes_of(batch, open_);
   const Status proven =
       batch::check_outputs(*model.spec, done.outputs, sizes.size(), Bytes(done.region.size()));
@@ -69,8 +67,12 @@ void Pipeline::deliver(ServedModel& model, const InFlight& batch, const supervis
   model.stats.add(record);
   if (model.metrics) model.metrics->executed(record, done.round_trip);
   model.stats.longest = std::max(model.stats.longest, batch.shape.length);
-  model.cost->observe({batch.shape, done.peak, done.round_trip});
-  model.ladder.clean_batch();
+  // What a worker for long rows takes is its pace, and says nothing of the others' times.
+  const bool has_own_pace = slot.serves == Serves::kLong;
+  model.cost->observe(
+      {batch.shape, done.peak, has_own_pace ? model.cost->predict_time(batch.shape) : done.round_trip});
+  model.ladder.clean_batch(host_.loop.now());
+  ++model.observed.batches;
   if (model.stats.batches % kRefreshEvery == 0) model.refresh_row_work();
 
   const batch::SplitBatch split{*model.spec, done.outputs, sizes, batch.padded, done.region};
@@ -100,21 +102,29 @@ void Pipeline::failed(ServedModel& model, WorkerSlot& slot, InFlight batch,
   bool moved = false;
   if (learned) {
     ++model.stats.over_grants;
-    model.cost->observe_over_grant(batch.shape, std::max(failure.needed, batch.grant + Bytes(1)));
-    moved = model.ladder.trouble(Trouble::kOverGrant);
+    // What fails as predicted teaches nothing, and is no trouble.
+    if (!batch.beyond_prediction) {
+      model.cost->observe_over_grant(batch.shape, std::max(failure.needed, batch.grant + Bytes(1)));
+      moved = model.ladder.trouble(Trouble::kOverGrant, batch.shape.rows);
+    }
   } else if (failure.failure == RunFailure::kPressure) {
     ++model.stats.pressures;
-    moved = model.ladder.trouble(Trouble::kPressure);
+    moved = model.ladder.trouble(Trouble::kPressure, batch.shape.rows);
     if (slot.worker->is_idle()) slot.worker->trim();
   }
   if (moved) {
     host_.log.warn("degraded", {{"model", model.spec->name},
+                                {"rung", rung_name(model.ladder.rung())},
                                 {"step", std::uint64_t{model.ladder.step()}},
                                 {"max_rows", std::uint64_t{model.ladder.max_rows()}}});
   }
   // Rare, and dear to learn twice: the next start knows it.
   if (moved || learned) save_profile(model);
-  if (moved && model.ladder.is_refusing()) model.refusing_since = host_.loop.now();
+  if (moved && model.ladder.is_resting()) model.resting_since = host_.loop.now();
+  if (moved && model.ladder.rung() == Rung::kCachesReleased) {
+    for (WorkerSlot& each : model.workers) each.worker->trim();
+  }
+  if (batch.beyond_prediction) batch.group.tries_alone = kMaxAlone;  // there is no more to be had
   Recovery recovery = recover(std::move(batch.group), failure.failure, model.spec->idempotent);
   if (recovery.forgive_death) slot.worker->forgive_last_death();
   carry_out(model, std::move(recovery), failure.detail);
@@ -138,9 +148,7 @@ void Pipeline::carry_out(ServedModel& model, Recovery recovery, const std::strin
     ++model.stats.failed;
     if (recovery.verdict == Verdict::kPoison) {
       ++model.stats.poison_rows;
-      for (std::uint32_t i = 0; i < row.units; ++i) {
-        model.poison.remember(row_hash(*request, row.row + i), host_.loop.now());
-      }
+      model.poison.remember(content_hash(*request, row.row, row.units), host_.loop.now());
     }
     open_.fail(row.request, verdict_status(recovery.verdict, fmt::format("row {}: {}", row.row, detail)));
   }

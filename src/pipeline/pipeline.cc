@@ -8,6 +8,7 @@
 
 #include "admission/admission.h"
 #include "memory/lease.h"
+#include "planner/share.h"
 
 namespace tonnage::pipeline {
 namespace {
@@ -54,6 +55,7 @@ Status Pipeline::add_model(model::ModelSpec spec) {
   if (models_.contains(spec.name)) {
     return {Code::kAlreadyExists, "model_exists", fmt::format("model '{}' is served already", spec.name)};
   }
+  TONNAGE_TRY(check_fallbacks(spec));
   auto model = std::make_unique<ServedModel>(std::move(spec));
   for (LaneSlot& slot : model->lanes) {
     if (free_lane_numbers_.empty()) free_lane_numbers_.push_back(next_lane_number_++);
@@ -76,17 +78,25 @@ request::RequestId Pipeline::submit(request::Request request) {
         Status(Code::kNotFound, "unknown_model", "Request for unknown model: '" + request.model->name + "'"));
     return {};
   }
-  ServedModel& model = *found->second;
-  ++model.stats.requests;
-  if (Status refused = admit(model, request, now); !refused.is_ok()) {
-    ++model.stats.refused;
+  ServedModel& asked = *found->second;
+  ++asked.stats.requests;
+  asked.ladder.turned_away(now);  // the next one may be its probe
+  ServedModel* const runner = runner_of(asked);
+  Status refused = runner == nullptr ? resting_status() : admit(*runner, request, now);
+  if (!refused.is_ok()) {
+    ++asked.stats.refused;
     request.envelope.release();
     request.completion.answer(std::move(refused));
     return {};
   }
+  if (runner != &asked) {
+    ++asked.stats.fallbacks;
+    request.model = runner->spec;
+    request.fallback_model = runner->spec->name;
+  }
   const request::RequestId id = open_.open(std::move(request));
-  if (Status full = enqueue(model, id, *open_.find(id)); !full.is_ok()) {
-    ++model.stats.refused;
+  if (Status full = enqueue(*runner, id, *open_.find(id)); !full.is_ok()) {
+    ++asked.stats.refused;
     open_.fail(id, full);
     return {};
   }
@@ -94,18 +104,14 @@ request::RequestId Pipeline::submit(request::Request request) {
   return id;
 }
 
-Status Pipeline::admit(ServedModel& model, const request::Request& request, TimePoint now) {
+Status Pipeline::admit(ServedModel& model, request::Request& request, TimePoint now) {
   if (draining_) return {Code::kUnavailable, "draining", "the server is shutting down"};
   if (!model.poison.empty()) {
-    for (std::uint32_t row = 0; row < request.rows; ++row) {
-      if (!model.poison.knows(row_hash(request, row), now)) continue;
+    const std::uint32_t units = model.spec->rows == model::RowsRule::kTogether ? request.rows : 1;
+    for (std::uint32_t row = 0; row < request.rows; row += units) {
+      if (!model.poison.knows(content_hash(request, row, units), now)) continue;
       return verdict_status(Verdict::kPoison, fmt::format("row {} did so before", row));
     }
-  }
-  if (model.ladder.is_refusing()) {
-    model.ladder.refused();
-    return Status(Code::kOverloaded, "degraded", "the model runs out of memory even with batches of one")
-        .with_retry_after(1);
   }
   admission::Question question;
   question.spec = model.spec.get();
@@ -117,13 +123,24 @@ Status Pipeline::admit(ServedModel& model, const request::Request& request, Time
   question.largest_possible_grant = largest_possible_grant(model);
   question.ready = model.accepts();
   question.not_ready_why = model.trouble.is_ok() ? "the model is still loading" : model.trouble.detail();
-  question.load.work_ahead = model.work_ahead();
-  question.load.residual = model.residual(now);
-  question.load.workers = static_cast<std::uint32_t>(model.workers.size());
+  const bool is_long = model.lane_for(question.longest).is_long;
+  question.load.work_ahead = model.work_ahead(is_long);
+  question.load.residual = model.residual(now, is_long);
+  if (model.cost) {
+    const Duration bound = model.batch_bound(is_long);
+    if (question.load.work_ahead >= bound) question.load.batch = bound;
+  }
+  question.load.share = share_of(model);
+  question.load.actual_over_predicted = (model.cost ? model.cost->drift() : 1.0) * model.pace(is_long);
+  question.load.workers = model.workers_for(is_long);
   question.now = now;
   question.deadline = request.deadline;
   question.jitter = random_.unit();
-  return admission::decide(question);
+  Status decided = admission::decide(question);
+  if (decided.is_ok() || model.enforce == model::Enforce::kOn) return decided;
+  TONNAGE_TRY(admission::decide_by_facts(question));
+  observe_refusal(model, request, decided);
+  return Status::ok();
 }
 
 Status Pipeline::enqueue(ServedModel& model, request::RequestId id, const request::Request& request) {
@@ -135,6 +152,7 @@ Status Pipeline::enqueue(ServedModel& model, request::RequestId id, const reques
   const auto group_of = [&](std::uint32_t i) {
     return model.spec->sizes.empty() ? 0 : model.spec->group_of(request.row_size(i));
   };
+  model.tighten_lanes();
   if (model.spec->rows == model::RowsRule::kTogether) {
     row.units = request.rows;
     row.group = group_of(0);  // the codec lets rows of one group together only
@@ -162,15 +180,13 @@ void Pipeline::cancel(request::RequestId id) {
 }
 
 void Pipeline::forget_rows(request::RequestId id, const request::Request& request) {
-  const auto found = models_.find(request.model->name);
-  if (found == models_.end()) return;
-  ServedModel& model = *found->second;
-  if (model.waiting_rows() == 0) return;
-  for (LaneSlot& slot : model.lanes) slot.lane.remove(id);
-  for (Group& group : model.retries) {
-    std::erase_if(group.rows, [id](const lane::QueuedRow& row) { return row.request == id; });
+  if (request.fallback_model.empty()) {
+    const auto found = models_.find(request.model->name);
+    if (found != models_.end()) found->second->forget_rows(id);
+    return;
   }
-  std::erase_if(model.retries, [](const Group& group) { return group.rows.empty(); });
+  // Rows that failed elsewhere meanwhile may lie with the model that was asked.
+  for (auto& [name, model] : models_) model->forget_rows(id);
 }
 
 // What comes back by itself: envelopes are short-lived, and idle leases shrink on trim.
@@ -201,12 +217,21 @@ Bytes Pipeline::largest_possible_grant(const ServedModel& model) const {
 std::uint32_t Pipeline::free_tokens() const {
   std::uint32_t held = 0;
   for (const auto& [name, model] : models_) {
-    if (model->warm_up) held += model->workers.front().worker->options().threads;
+    if (model->warm_up) held += model->workers.front().tokens;
     for (const WorkerSlot& slot : model->workers) {
-      if (slot.in_flight) held += slot.worker->options().threads;
+      if (slot.in_flight) held += slot.tokens;
     }
   }
   return held >= options_.compute_tokens ? 0 : options_.compute_tokens - held;
+}
+
+double Pipeline::share_of(const ServedModel& model) const {
+  std::vector<planner::Sharer> sharers{{model.spec->weight, model.tokens(options_.compute_tokens)}};
+  for (const auto& [name, other] : models_) {
+    if (other.get() == &model || !other->has_work()) continue;
+    sharers.push_back({other->spec->weight, other->tokens(options_.compute_tokens)});
+  }
+  return planner::share_of_first(std::move(sharers), options_.compute_tokens);
 }
 
 const ServedModel* Pipeline::find(std::string_view model) const {

@@ -67,7 +67,10 @@ class Pipeline {
   Status remove_model(std::string_view name, Duration drain, UniqueFunction<void()> gone);
   // Replaces the model's workers, one after the other. Error: not_found, and those of rotator.h.
   void rotate(std::string_view model, Completion<RotationReport> done);
-  // Admission and lane. A refusal is answered inside the call; then the id finds nothing.
+  // Until it is said again, or the model is added anew. Error: not_found/unknown_model.
+  Status set_enforce(std::string_view model, model::Enforce enforce);
+  // Admission and lane of the model, or of its fallback while the model rests. A refusal is answered inside
+  // the call; then the id finds nothing.
   request::RequestId submit(request::Request request);
   void cancel(request::RequestId id);
   // Answers everything that is open and stops the workers at once.
@@ -75,6 +78,8 @@ class Pipeline {
 
   const ServedModel* find(std::string_view model) const;
   std::vector<const ServedModel*> models() const;
+  // It answers: itself, or by its fallback.
+  bool is_ready(const ServedModel& model) const;
   std::size_t open_requests() const { return open_.size(); }
   // Runs after a model became ready or failed, or a worker came or went.
   void on_model_change(std::function<void()> fn) { on_model_change_ = std::move(fn); }
@@ -87,6 +92,8 @@ class Pipeline {
     planner::Plan plan{};
     WorkerSlot* worker = nullptr;
     std::uint32_t number = 0;  // the arbiter's, of the lane that contends
+    bool is_long = false;
+    bool beyond_prediction = false;
   };
 
   void schedule_drive();
@@ -99,6 +106,7 @@ class Pipeline {
   void offer_lane(ServedModel& model, LaneSlot& slot, TimePoint now);
   void look_after_waiting(ServedModel& model, LaneSlot& slot, TimePoint now);
   void offer(Candidate candidate);
+  void share_weights();
   static void collect_waiting(ServedModel& model, std::vector<memory::WaitingGrant>& waiting);
   void protect_waiting(TimePoint now);
   // False: memory was refused after all; try again later.
@@ -106,10 +114,20 @@ class Pipeline {
   bool run_group(const Candidate& candidate, Group group);
   void arm_wake(TimePoint now);
   void finished(ServedModel& model, WorkerSlot& slot, supervisor::RunOutcome outcome);
-  void deliver(ServedModel& model, const InFlight& batch, const supervisor::RunDone& done);
+  void deliver(ServedModel& model, const WorkerSlot& slot, const InFlight& batch,
+               const supervisor::RunDone& done);
   void failed(ServedModel& model, WorkerSlot& slot, InFlight batch, const supervisor::RunFailed& failure);
   void carry_out(ServedModel& model, Recovery recovery, const std::string& detail);
   void forget_rows(request::RequestId id, const request::Request& request);
+
+  // Fallbacks and requests beyond prediction (degrade.cc).
+  Status check_fallbacks(const model::ModelSpec& added);
+  // Who runs the model's requests now: itself, or the first of its fallbacks that can; null: nobody.
+  ServedModel* runner_of(const ServedModel& model) const;
+  void divert_waiting(ServedModel& model);
+  void divert(request::RequestId id, std::vector<lane::QueuedRow> rows, ServedModel& runner);
+  void release_observed(ServedModel& model);
+  void observe_refusal(ServedModel& model, request::Request& request, const Status& refusal);
 
   // Answers every request of the model that has rows waiting.
   void fail_waiting(ServedModel& model, const Status& status);
@@ -129,11 +147,12 @@ class Pipeline {
   void save_profile(const ServedModel& model);
   void make_room();
   void memory_came_back();
-  Status admit(ServedModel& model, const request::Request& request, TimePoint now);
+  Status admit(ServedModel& model, request::Request& request, TimePoint now);
   Status enqueue(ServedModel& model, request::RequestId id, const request::Request& request);
   Bytes returnable(const ServedModel& model) const;
   Bytes largest_possible_grant(const ServedModel& model) const;
   std::uint32_t free_tokens() const;
+  double share_of(const ServedModel& model) const;
 
   PipelineOptions options_;
   Host host_;

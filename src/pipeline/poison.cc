@@ -3,16 +3,21 @@
 
 namespace tonnage::pipeline {
 
-std::uint64_t row_hash(const request::Request& request, std::uint32_t row) {
+std::uint64_t content_hash(const request::Request& request, std::uint32_t first, std::uint32_t count) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   const auto mix = [&hash](std::uint8_t byte) { hash = (hash ^ byte) * 0x100000001b3ULL; };
   for (const auto& input : request.inputs) {
     mix(input.has_value() ? 1 : 0);  // the same bytes in another input are another row
     if (!input) continue;
-    for (const std::byte byte : input->row(row)) mix(static_cast<std::uint8_t>(byte));
+    for (std::uint32_t row = first; row < first + count; ++row) {
+      const ByteView bytes = input->row(row);
+      // Rows that are cut elsewhere are other rows, though their bytes are the same.
+      for (std::size_t size = bytes.size(); size > 0; size >>= 8U) mix(static_cast<std::uint8_t>(size));
+      for (const std::byte byte : bytes) mix(static_cast<std::uint8_t>(byte));
+    }
   }
-  if (!request.sizes.empty()) {  // the same bytes in another shape
-    for (const std::uint32_t size : request.row_size(row).at) {
+  for (std::uint32_t row = first; !request.sizes.empty() && row < first + count; ++row) {
+    for (const std::uint32_t size : request.row_size(row).at) {  // the same bytes in another shape
       for (unsigned shift = 0; shift < 32; shift += 8) mix(static_cast<std::uint8_t>(size >> shift));
     }
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PoisonMemory: hashes of rows that ended a worker alone; the same row is refused without being run.
+// PoisonMemory: hashes of what ended a worker alone, a row or a request whose rows stay together; the
+// same is refused without being run.
 // Promises: at most kEntries, the oldest forgotten first; forgotten after kLifetime. Threads: the loop.
 #pragma once
 
@@ -13,8 +14,8 @@
 
 namespace tonnage::pipeline {
 
-// Content of one row over all inputs (FNV-1a, 64 bits).
-std::uint64_t row_hash(const request::Request& request, std::uint32_t row);
+// Content of rows `first` to `first` + `count` over all inputs (FNV-1a, 64 bits).
+std::uint64_t content_hash(const request::Request& request, std::uint32_t first, std::uint32_t count);
 
 class PoisonMemory {
  public:

@@ -101,4 +101,9 @@ Status verdict_status(Verdict verdict, const std::string& detail) {
   return internal("model_error", detail);
 }
 
+Status resting_status() {
+  return Status(Code::kOverloaded, "degraded", "the model runs out of memory even with batches of one")
+      .with_retry_after(1);
+}
+
 }  // namespace tonnage::pipeline

@@ -41,5 +41,7 @@ struct Recovery {
 Recovery recover(Group group, supervisor::RunFailure failure, bool idempotent);
 // The error that a client reads. `detail`: what the worker or the kernel said.
 Status verdict_status(Verdict verdict, const std::string& detail);
+// The same while the model rests (pipeline/ladder.h) and nobody runs its requests.
+Status resting_status();
 
 }  // namespace tonnage::pipeline

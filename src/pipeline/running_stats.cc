@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/running_stats.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -30,6 +32,21 @@ double RunningStats::peak_error_median() const {
   const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
   std::ranges::nth_element(sorted, middle);
   return static_cast<double>(*middle);
+}
+
+Safety safe_to_enforce(model::Enforce now, const Observed& seen) {
+  constexpr std::uint64_t kEnough = 100;
+  if (now == model::Enforce::kOn) return {true, "it is enforced"};
+  if (seen.answered > 0) {
+    return {false, fmt::format("{} of {} requests that would have been refused were answered", seen.answered,
+                               seen.refusals)};
+  }
+  if (seen.batches < kEnough) {
+    return {false, fmt::format("only {} batches were seen; {} are needed", seen.batches, kEnough)};
+  }
+  return {true,
+          fmt::format("in {} batches {} requests would have been refused, and none of them was answered",
+                      seen.batches, seen.refusals)};
 }
 
 }  // namespace tonnage::pipeline

@@ -5,9 +5,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/bytes.h"
+#include "model/spec.h"
 
 namespace tonnage::pipeline {
 
@@ -19,6 +21,20 @@ struct BatchRecord {
   Bytes grant;
   Bytes peak;
 };
+
+// What a model that only observes has seen since it does (enforce = "observe").
+struct Observed {
+  std::uint64_t refusals = 0;  // requests that prediction would have refused
+  std::uint64_t answered = 0;  // of those: prediction was wrong
+  std::uint64_t batches = 0;
+};
+
+struct Safety {
+  bool is_safe = false;
+  std::string why;
+};
+// May the model's predictions refuse requests again?
+Safety safe_to_enforce(model::Enforce now, const Observed& seen);
 
 struct RunningStats {
   std::uint64_t requests = 0;
@@ -32,6 +48,7 @@ struct RunningStats {
   std::uint64_t pressures = 0;
   std::uint64_t retried_rows = 0;
   std::uint64_t poison_rows = 0;
+  std::uint64_t fallbacks = 0;  // requests that its fallback took
   std::uint32_t longest = 0;    // longest row seen, padded
   double peak_error_worst = 0;  // |predicted − peak| ÷ peak
   Bytes peak_highest;

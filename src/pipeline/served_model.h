@@ -37,6 +37,7 @@ struct InFlight {
   Bytes grant;
   Duration predicted{};
   TimePoint started{};
+  bool beyond_prediction = false;  // it has all there is, and less than it is predicted to need
 };
 
 // What the rotation policy remembers of a seat between two looks.
@@ -46,9 +47,19 @@ struct SeatRotation {
   TimePoint short_since = kNever;  // a standby did not fit
 };
 
+// Which rows a worker takes.
+enum class Serves : std::uint8_t { kAll, kShort, kLong };
+
 // A seat that one worker after another takes; `in_flight` is the present one's.
 struct WorkerSlot {
   std::unique_ptr<supervisor::Worker> worker;
+  Serves serves = Serves::kAll;
+  std::uint32_t tokens = 0;  // of compute, while it runs a batch
+  // Smoothed actual ÷ predicted time of a worker for long rows: its threads and priority are not those that
+  // the cost model knows.
+  double pace = 1.0;
+  Duration paced(Duration predicted) const { return from_seconds(to_seconds(predicted) * pace); }
+  void learn_pace(Duration predicted, Duration took);
   std::optional<InFlight> in_flight;
   TimePoint starting_since = kNever;
   TimePoint ready_since = kNever;
@@ -82,13 +93,16 @@ struct ServedModel {
   std::unique_ptr<WarmUp> warm_up;
   std::uint64_t warm_ups = 0;  // begun
   Loop::Timer warm_up_again;
-  TimePoint refusing_since = kNever;  // the ladder stands on its last step
-  bool is_skipped = false;            // this turn: the ledger refused its batch after all
+  TimePoint resting_since = kNever;  // the ladder stands on its last step
+  bool is_skipped = false;           // this turn: the ledger refused its batch after all
   std::vector<WorkerSlot> workers;
   std::deque<LaneSlot> lanes;            // short, and long where the model has a long class
   std::deque<Group> retries;             // before anything that waits in a lane
   TimePoint retry_waits_since = kNever;  // the first of them does not fit into the memory there is
   Ladder ladder;
+  model::Enforce enforce;  // of the spec, until an operator says otherwise
+  Observed observed;
+  Status fallback_trouble;  // why the fallback that the spec names is not used
   PoisonMemory poison;
   RunningStats stats;
   std::unique_ptr<BatchMetrics> metrics;  // none where nobody reads them
@@ -99,25 +113,43 @@ struct ServedModel {
   bool workers_stopped = false;
   std::vector<UniqueFunction<void()>> when_gone;
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);  // posted calls hold it weakly
-  Duration cold_start{};                                       // spawn to ready, of the last start
-  std::vector<Duration> row_work;  // per column: predicted seconds of one row in a good batch
+  Duration cold_start{};  // spawn to ready, of the last start
+  // Per column: predicted seconds of one row in a good batch. Without drift, as everything that waits:
+  // what the machine does now is put on top where it is asked.
+  std::vector<Duration> row_work;
 
   bool is_ready() const;
   // Rows are still taken while a worker is being replaced: it will be back.
   bool accepts() const;
   LaneSlot& lane_for(std::uint32_t length);
-  WorkerSlot* idle_worker();
+  WorkerSlot* idle_worker(bool for_long);
   // Of those that could begin `grant` now, the one whose lease grows least.
-  WorkerSlot* idle_worker_for(Bytes grant);
+  WorkerSlot* idle_worker_for(Bytes grant, bool for_long);
   std::uint64_t deaths() const;
-  Bytes largest_grant() const;  // of the idle workers now
-  Duration work_ahead() const;
-  Duration residual(TimePoint now) const;
+  Bytes largest_grant(bool for_long) const;  // of the idle workers now
+  // The two classes have workers of their own.
+  bool is_split() const { return spec->long_executor.count > 0 && lanes.size() > 1; }
+  // What a row of the class waits for: all that waits, or its class alone where that has its own workers.
+  Duration work_ahead(bool for_long) const;
+  Duration waiting_work() const;
+  // Until a worker is free, at the pace of the table, as all work here.
+  Duration residual(TimePoint now, bool for_long) const;
+  // Workers that take rows of the class, and their mean pace.
+  std::uint32_t workers_for(bool for_long) const;
+  double pace(bool for_long) const;
   Duration work_of_row(std::uint32_t length) const;
   void refresh_row_work();
+  // In predicted time, so that what really passes stays inside the bound of a batch.
+  Duration batch_bound(bool is_long) const;
+  // The bound of the lanes is of seconds that will really pass.
+  void tighten_lanes();
   std::size_t waiting_rows() const;
+  bool has_work() const;
+  // Compute tokens that all its workers hold at once; a worker takes at most what the `device` has.
+  std::uint32_t tokens(std::uint32_t device) const;
+  void forget_rows(request::RequestId id);
   planner::Plan plan(LaneSlot& lane, TimePoint now);
-  Duration watchdog(Duration predicted) const;
+  Duration watchdog(Duration predicted, const WorkerSlot& slot) const;
 };
 
 }  // namespace tonnage::pipeline

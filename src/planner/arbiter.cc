@@ -13,6 +13,20 @@ double weight_of(const Contender& contender) { return std::max(contender.weight,
 
 }  // namespace
 
+Duration wait_bound(std::span<const Contender> lanes, std::size_t i, Duration quantum) {
+  double heaviest = kLeastWeight;
+  for (const Contender& c : lanes) heaviest = std::max(heaviest, weight_of(c));
+  const double rounds = to_seconds(lanes[i].time) / weight_of(lanes[i]) + 2 * to_seconds(quantum) / heaviest;
+  double running = 0;
+  double others = 0;
+  for (std::size_t j = 0; j < lanes.size(); ++j) {
+    if (j == i) continue;
+    running = std::max(running, to_seconds(lanes[j].time));
+    others += to_seconds(lanes[j].time) + weight_of(lanes[j]) * rounds;
+  }
+  return from_seconds(running + others);
+}
+
 // Adds whole rounds until some contender can pay for its batch. The heaviest gets the quantum.
 void Arbiter::refill(std::span<const Contender> contenders) {
   double heaviest = kLeastWeight;
@@ -32,8 +46,10 @@ bool Arbiter::can_pay(const Contender& contender) const {
 }
 
 std::optional<std::size_t> Arbiter::choose(std::span<const Contender> contenders, std::uint32_t free_tokens) {
-  if (contenders.empty()) return std::nullopt;
   most_tokens_ = std::max(most_tokens_, free_tokens);
+  const auto fits = [&](const Contender& c) { return std::min(c.tokens, most_tokens_) <= free_tokens; };
+  // Nobody gains a share while the device is busy: the lanes that keep it busy are not here to gain theirs.
+  if (std::ranges::none_of(contenders, fits)) return std::nullopt;
   for (const Contender& c : contenders) {
     if (c.lane >= deficits_.size()) deficits_.resize(c.lane + std::size_t{1}, 0.0);
   }
@@ -46,7 +62,7 @@ std::optional<std::size_t> Arbiter::choose(std::span<const Contender> contenders
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     const Contender& c = contenders[i];
-    if (!can_pay(c) || std::min(c.tokens, most_tokens_) > free_tokens) continue;
+    if (!can_pay(c) || !fits(c)) continue;
     if (best) {
       const Contender& other = contenders[*best];
       if (other.must_start_by < c.must_start_by) continue;

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <vector>
+
+#include "base/random.h"
 
 namespace tonnage::planner {
 namespace {
@@ -104,6 +107,20 @@ TEST(Arbiter, LetsTokensGatherForALaneThatNeedsSeveral) {
   EXPECT_EQ(1U, arbiter.choose(lanes, 2));
 }
 
+TEST(Arbiter, GivesNobodyAShareWhileTheDeviceIsBusy) {
+  Arbiter arbiter;
+  const std::array lanes = {contender(0, milliseconds(5), 3), contender(1, milliseconds(200), 1)};
+  std::array<double, 2> used{};
+  for (int i = 0; i < 20000; ++i) {
+    const std::size_t chosen = arbiter.choose(lanes, 1).value();
+    arbiter.charge(lanes.at(chosen).lane, lanes.at(chosen).time);
+    used.at(chosen) += to_seconds(lanes.at(chosen).time);
+    // While one runs, the other one is asked for alone.
+    ASSERT_EQ(std::nullopt, arbiter.choose({&lanes.at(1 - chosen), 1}, 0));
+  }
+  EXPECT_NEAR(3.0, used[0] / used[1], 0.3);
+}
+
 TEST(Arbiter, TreatsMoreTokensThanTheDeviceHasAsAllOfThem) {
   Arbiter arbiter;
   std::array lanes = {contender(0, milliseconds(10))};
@@ -123,6 +140,33 @@ TEST(Arbiter, CorrectsAWrongPredictionWhenTheBatchHasEnded) {
     used.at(chosen) += to_seconds(actual);
   }
   EXPECT_NEAR(1.0, used[0] / used[1], 0.02);
+}
+
+TEST(Arbiter, NoLaneWaitsLongerThanTheBoundSays) {
+  Random random(11);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Contender> lanes;
+    std::vector<double> since;  // when it began to wait
+    for (std::uint32_t i = 0; i < 2 + static_cast<std::uint32_t>(round) % 4; ++i) {
+      lanes.push_back(contender(i, milliseconds(random.between(1, 400)), 0.1 + 10 * random.unit()));
+      since.push_back(0);
+    }
+    Arbiter arbiter;
+    double now = 0;
+    for (int i = 0; i < 500; ++i) {
+      for (Contender& lane : lanes) {
+        if (random.unit() < 0.1) lane.must_start_by = TimePoint(milliseconds(random.between(1, 1000)));
+      }
+      const std::size_t chosen = arbiter.choose(lanes, 1).value();
+      ASSERT_LE(now - since[chosen], to_seconds(wait_bound(lanes, chosen)) + 1e-6) << round;
+      arbiter.charge(lanes[chosen].lane, lanes[chosen].time);
+      now += to_seconds(lanes[chosen].time);
+      since[chosen] = now;
+    }
+    for (std::size_t i = 0; i < lanes.size(); ++i) {
+      ASSERT_LE(now - since[i], to_seconds(wait_bound(lanes, i)) + 1e-6) << "lane " << i << " still waits";
+    }
+  }
 }
 
 TEST(Arbiter, ChoosesNothingFromNothing) {

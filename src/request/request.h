@@ -52,13 +52,13 @@ struct Answer {
   std::vector<OutputTensor> outputs;
   std::uint32_t truncated_rows = 0;
   std::uint32_t chunked_rows = 0;  // texts whose outputs were pooled from several rows
-  std::string degraded_by;         // name of the fallback model that answered, or empty
+  std::string fallback_model;      // that answered for the one that was asked, or empty
   memory::Charge envelope;
 };
 
 struct Request {
-  model::ModelHandle model;
-  std::string id;  // the client's own, echoed
+  model::ModelHandle model;  // that runs it
+  std::string id;            // the client's own, echoed
   std::uint32_t rows = 0;
   std::uint32_t length = 0;            // of every row, when `lengths` is empty
   std::vector<std::uint32_t> lengths;  // one per row
@@ -70,6 +70,7 @@ struct Request {
   std::uint32_t chunked_rows = 0;
   // Where texts were cut into chunks: the first row of each text, and the number of rows behind the last.
   std::vector<std::uint32_t> text_begins;
+  std::string fallback_model;  // name of `model`, where another one was asked
   TimePoint arrived{};
   TimePoint deadline = kNever;
   memory::Charge envelope;

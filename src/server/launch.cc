@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/launch.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <system_error>
-#include <thread>
 
 #include "model/route.h"
 
@@ -13,8 +11,7 @@ namespace tonnage::server {
 supervisor::LaunchCommand launch_command(const model::ModelSpec& spec, const Programs& programs) {
   supervisor::LaunchCommand command;
   command.program = programs.directory + "/" + std::string(model::route_of(spec.route).program);
-  const std::uint32_t threads =
-      spec.threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : spec.threads;
+  const std::uint32_t threads = spec.threads == 0 ? programs.cores : spec.threads;
   command.environment = {
       {"PATH", "/usr/bin:/bin"},
       {"LANG", "C.UTF-8"},

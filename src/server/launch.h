@@ -2,6 +2,7 @@
 // Which program runs a model's worker, in which environment.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "model/spec.h"
@@ -10,8 +11,9 @@
 namespace tonnage::server {
 
 struct Programs {
-  std::string directory;  // of the worker programs
-  std::string python;     // interpreter of native workers; empty: their launcher looks for one
+  std::string directory;    // of the worker programs
+  std::string python;       // interpreter of native workers; empty: their launcher looks for one
+  std::uint32_t cores = 1;  // threads of a model that asks for all
 };
 
 // The environment is built from empty: nothing of ours leaks into code that a user wrote.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
-#include <thread>
 #include <utility>
 
 #include "memory/limits.h"
@@ -40,8 +39,8 @@ class Profiles final : public cost::ProfileStorePort {
 
 pipeline::PipelineOptions pipeline_options(const ServerOptions& options) {
   pipeline::PipelineOptions pipeline;
-  pipeline.compute_tokens = std::max(1U, std::thread::hardware_concurrency());
-  pipeline.launch = [programs = Programs{options.worker_directory, options.python}](
+  pipeline.compute_tokens = memory::detect_cores().cores;
+  pipeline.launch = [programs = Programs{options.worker_directory, options.python, pipeline.compute_tokens}](
                         const model::ModelSpec& spec) { return launch_command(spec, programs); };
   return pipeline;
 }

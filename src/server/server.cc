@@ -12,7 +12,6 @@
 #include <fstream>
 #include <memory>
 #include <sstream>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -20,6 +19,7 @@
 #include "http/server.h"
 #include "memory/limits.h"
 #include "memory/reading.h"
+#include "model/fallback.h"
 #include "model/model_toml.h"
 #include "pipeline/pipeline.h"
 #include "server/asio_loop.h"
@@ -90,6 +90,23 @@ Result<std::string> read_token(const std::string& path) {
   return token;
 }
 
+// A model whose fallback is missing or another kind of model is not started.
+void check_fallbacks(std::vector<model::RepositoryEntry>& models) {
+  const auto find = [&](std::string_view name) -> const model::ModelSpec* {
+    const auto found = std::ranges::find_if(models, [name](const model::RepositoryEntry& entry) {
+      return entry.spec.is_ok() && entry.spec->name == name;
+    });
+    return found == models.end() ? nullptr : &*found->spec;
+  };
+  std::vector<Status> checked;
+  for (const model::RepositoryEntry& entry : models) {
+    checked.push_back(entry.spec.is_ok() ? model::check_fallbacks(*entry.spec, find) : Status::ok());
+  }
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    if (!checked[i].is_ok()) models[i].spec = checked[i];
+  }
+}
+
 // What can be known before anything is started.
 Result<Found> prepare(const ServerOptions& options) {
   Found found;
@@ -102,6 +119,7 @@ Result<Found> prepare(const ServerOptions& options) {
   if (!options.admin_token_file.empty()) {
     TONNAGE_ASSIGN(found.admin_token, read_token(options.admin_token_file));
   }
+  check_fallbacks(found.models);
   return found;
 }
 
@@ -162,9 +180,9 @@ class Running {
 
   static pipeline::PipelineOptions pipeline_options(const ServerOptions& options, Bytes budget) {
     pipeline::PipelineOptions pipeline;
-    pipeline.compute_tokens = std::max(1U, std::thread::hardware_concurrency());
+    pipeline.compute_tokens = memory::detect_cores().cores;
     pipeline.ingress_limit = ingress_limit(options, budget);
-    pipeline.launch = [programs = Programs{options.worker_directory, options.python}](
+    pipeline.launch = [programs = Programs{options.worker_directory, options.python, pipeline.compute_tokens}](
                           const model::ModelSpec& spec) { return launch_command(spec, programs); };
     return pipeline;
   }

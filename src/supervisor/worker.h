@@ -64,8 +64,8 @@ struct RunDone {
 };
 
 enum class RunFailure : std::uint8_t {
-  kOverGrant,
-  kPressure,  // the kernel refused memory inside the grant, or killed for memory
+  kOverGrant,  // the allocator refused above the grant, or the kernel killed it for memory
+  kPressure,   // the kernel refused memory inside the grant
   kModelError,
   kBadOutput,     // as the worker says, or its layouts lie outside the region (then it is replaced)
   kStickyDevice,  // the worker is being replaced

@@ -25,12 +25,12 @@ TEST_F(WorkerExit, AnswersTheBatchAndStartsAgainAfterHalfASecond) {
   EXPECT_TRUE(worker_->is_idle());
 }
 
-TEST_F(WorkerExit, CallsAKillForMemoryPressure) {
+TEST_F(WorkerExit, CallsAKillForMemoryAnOverGrant) {
   make_ready();
   factory_.model.fault = [](const FakeBatch&) { return FakeFault::kMemoryKill; };
   ASSERT_TRUE(run().is_ok());
   loop_.advance(milliseconds(5));
-  EXPECT_EQ(RunFailure::kPressure, failure());
+  EXPECT_EQ(RunFailure::kOverGrant, failure());
 }
 
 TEST_F(WorkerExit, KillsABatchThatRunsLongerThanItsWatchdogAndDoesNotRetryIt) {

@@ -70,6 +70,8 @@ inline constexpr std::string_view kRetentionLeft = "tonnage_worker_retention_sec
 inline constexpr std::string_view kWorkerState = "tonnage_worker_state";
 inline constexpr std::string_view kWorkerDeaths = "tonnage_worker_deaths_total";
 inline constexpr std::string_view kModelReady = "tonnage_model_ready";
+inline constexpr std::string_view kFallbacks = "tonnage_fallback_requests_total";
+inline constexpr std::string_view kObservedRefusals = "tonnage_observed_refusals_total";
 inline constexpr std::string_view kLadderStep = "tonnage_ladder_step";
 // The server itself.
 inline constexpr std::string_view kBugs = "tonnage_bugs_total";

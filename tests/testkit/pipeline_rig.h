@@ -45,6 +45,7 @@ inline model::ModelSpec sum_spec(std::uint32_t max_length = 512) {
 struct Outcome {
   std::optional<Status> status;  // nothing yet; ok with values
   std::vector<float> values;
+  std::string fallback_model;
   bool is_answered() const { return status.has_value(); }
 };
 
@@ -89,6 +90,7 @@ struct PipelineRig {
     request.completion = Completion<request::Answer>([outcome](Result<request::Answer> answer) {
       outcome->status = answer.status();
       if (!answer.is_ok()) return;
+      outcome->fallback_model = answer->fallback_model;
       const auto values = as_elements<float>(answer->outputs[0].data.view());
       outcome->values.assign(values.begin(), values.end());
     });

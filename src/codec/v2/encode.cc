@@ -120,9 +120,9 @@ class Encoder {
     };
     append_count("truncated_rows", answer.truncated_rows);
     append_count("chunked_rows", answer.chunked_rows);
-    if (!answer.degraded_by.empty()) {
-      begin("degraded_by");
-      append_json_string(body, answer.degraded_by);
+    if (!answer.fallback_model.empty()) {
+      begin("fallback_model");
+      append_json_string(body, answer.fallback_model);
     }
     if (!is_first) body += '}';
   }

@@ -50,9 +50,9 @@ TEST(V2Encode, EchoesTheIdAndMarksTruncationChunksAndFallback) {
   request::Answer marked;
   marked.truncated_rows = 3;
   marked.chunked_rows = 2;
-  marked.degraded_by = "small";
+  marked.fallback_model = "small";
   EXPECT_EQ(
-      R"({"model_name":"m","model_version":"1","id":"q\"1","parameters":{"truncated_rows":3,"chunked_rows":2,"degraded_by":"small"},"outputs":[]})",
+      R"({"model_name":"m","model_version":"1","id":"q\"1","parameters":{"truncated_rows":3,"chunked_rows":2,"fallback_model":"small"},"outputs":[]})",
       encode_infer(spec(), request, marked, {}).value().body);
 }
 

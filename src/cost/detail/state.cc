@@ -15,7 +15,12 @@ constexpr double kMaxSpread = 1.5;        // how far one miss may move shapes ne
 constexpr double kExactMargin = 0.02;     // largest margin of a shape that traffic has measured
 constexpr std::uint32_t kTrusted = 1000;  // batches after which a bucket of a value-dependent model
                                           // may lie below its fit
-constexpr double kDriftWeight = 1.0 / 16;
+// Single times are noisy, so the drift follows slowly. When the last few all miss to the same side the
+// machine has changed (a neighbour came or went), and it follows at once.
+constexpr double kSlowDrift = 1.0 / 16;
+constexpr double kFastDrift = 1.0 / 4;
+constexpr double kTrendWeight = 1.0 / 4;
+constexpr double kChange = 0.3;       // log
 constexpr double kLargestStep = 1.4;  // log: one outlier counts as a factor of four at most
 constexpr std::uint32_t kResidualMemory = 64;
 constexpr double kShrink = 8;
@@ -172,8 +177,10 @@ Learned CostModel::State::learn_refusal(Shape shape, double needed) {
 void CostModel::State::learn_time(Shape shape, Duration time) {
   const auto actual = static_cast<double>(std::max<std::int64_t>(1, time.count()));
   const double smooth = std::log(actual / fitted_time(shape));
-  const double step = std::log(actual / time_of(shape)) - log_drift;
-  log_drift += kDriftWeight * std::clamp(step, -kLargestStep, kLargestStep);
+  const double step = std::clamp(std::log(actual / time_of(shape)) - log_drift, -kLargestStep, kLargestStep);
+  // By the trend before it: one outlier alone is no change.
+  log_drift += (std::abs(trend) > kChange ? kFastDrift : kSlowDrift) * step;
+  trend += kTrendWeight * (step - trend);
   Bucket& bucket = bucket_of(shape);
   bucket.times = std::min(bucket.times + 1, kResidualMemory);
   const double residual = smooth - log_drift - bucket.log_time;

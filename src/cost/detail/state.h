@@ -44,6 +44,7 @@ struct CostModel::State {
   std::vector<double> cell_times;
   double spread = 1;  // what a miss says of shapes never seen; bounded, falls back to one
   double log_drift = 0;
+  double trend = 0;  // smoothed log(actual ÷ predicted time), with drift
   std::uint64_t batches = 0;
   CostTable table;
 

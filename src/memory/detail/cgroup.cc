@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/detail/cgroup.h"
 
+#include <fmt/format.h>
 #include <linux/magic.h>
 #include <sys/statfs.h>
 
@@ -15,15 +16,18 @@ std::string under(const std::string& root, std::string_view path) {
   return root == "/" ? std::string(path) : root + std::string(path);
 }
 
+bool names(std::string_view list, std::string_view controller) {
+  return fmt::format(",{},", list).find(fmt::format(",{},", controller)) != std::string::npos;
+}
+
 // Path of this process in the hierarchy that `line` of /proc/self/cgroup describes, when it is the
-// unified one (v2) or carries the memory controller (v1): "4:memory:/app", "0::/app".
-std::optional<std::string> own_path(std::string_view line, int version) {
+// unified one (v2) or carries the controller (v1): "4:memory:/app", "0::/app".
+std::optional<std::string> own_path(std::string_view line, int version, std::string_view controller) {
   const auto first = line.find(':');
   const auto second = line.find(':', first + 1);
   if (first == std::string_view::npos || second == std::string_view::npos) return std::nullopt;
-  const std::string controllers = "," + std::string(line.substr(first + 1, second - first - 1)) + ",";
   const bool matches =
-      version == 2 ? line.starts_with("0::") : controllers.find(",memory,") != std::string::npos;
+      version == 2 ? line.starts_with("0::") : names(line.substr(first + 1, second - first - 1), controller);
   if (!matches) return std::nullopt;
   return std::string(line.substr(second + 1));
 }
@@ -34,7 +38,7 @@ struct Mount {
   std::string point;
 };
 
-std::optional<Mount> parse_mount(const std::string& line) {
+std::optional<Mount> parse_mount(const std::string& line, std::string_view controller) {
   // 36 35 0:32 ROOT POINT options [optional fields] - TYPE SOURCE SUPER_OPTIONS
   std::istringstream fields(line);
   std::string id, parent, device, word;
@@ -44,7 +48,7 @@ std::optional<Mount> parse_mount(const std::string& line) {
   }
   std::string type, source, options;
   if (!(fields >> type >> source >> options)) return std::nullopt;
-  const bool is_v1 = type == "cgroup" && ("," + options + ",").find(",memory,") != std::string::npos;
+  const bool is_v1 = type == "cgroup" && names(options, controller);
   if (!is_v1 && type != "cgroup2") return std::nullopt;
   mount.version = is_v1 ? 1 : 2;
   return mount;
@@ -98,7 +102,7 @@ std::optional<std::uint64_t> read_number(std::string_view text, std::string_view
   return value;
 }
 
-std::vector<std::string> MemoryCgroup::chain() const {
+std::vector<std::string> Cgroup::chain() const {
   std::vector<std::string> folders{folder};
   while (folders.back().size() > mount.size()) {
     folders.push_back(folders.back().substr(0, folders.back().rfind('/')));
@@ -106,19 +110,20 @@ std::vector<std::string> MemoryCgroup::chain() const {
   return folders;
 }
 
-std::vector<MemoryCgroup> find_memory_cgroups(const std::string& root, const MagicReader& magic) {
-  std::vector<MemoryCgroup> found;
+std::vector<Cgroup> find_cgroups(const std::string& root, std::string_view controller,
+                                 const MagicReader& magic) {
+  std::vector<Cgroup> found;
   const auto mounts = read_small_file(under(root, "/proc/self/mountinfo"));
   const auto paths = read_small_file(under(root, "/proc/self/cgroup"));
   if (!mounts || !paths) return found;
   for (const std::string& line : lines_of(*mounts)) {
-    const auto mount = parse_mount(line);
+    const auto mount = parse_mount(line, controller);
     if (!mount) continue;
     const long expected = mount->version == 1 ? CGROUP_SUPER_MAGIC : CGROUP2_SUPER_MAGIC;
     const std::string point = under(root, mount->point);
     if (magic(point) != expected) continue;
     for (const std::string& entry : lines_of(*paths)) {
-      if (const auto path = own_path(entry, mount->version)) {
+      if (const auto path = own_path(entry, mount->version, controller)) {
         found.push_back({mount->version, point, own_folder(point, *mount, *path, magic, expected)});
         break;
       }

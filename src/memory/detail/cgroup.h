@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where this process's memory cgroup lies, v1 or v2.
+// Where this process's cgroups lie, v1 (one per controller) or v2.
 //
 // A folder is believed to be a cgroup only when its file system's magic says so: a folder of that
 // name, or a mkdir that worked, proves nothing.
@@ -18,7 +18,7 @@ namespace tonnage::memory::detail {
 using MagicReader = std::function<std::optional<long>(const std::string& path)>;
 std::optional<long> read_magic(const std::string& path);
 
-struct MemoryCgroup {
+struct Cgroup {
   int version = 2;
   std::string mount;   // mount point
   std::string folder;  // of the process itself, at or below `mount`
@@ -27,7 +27,9 @@ struct MemoryCgroup {
   std::vector<std::string> chain() const;
 };
 
-std::vector<MemoryCgroup> find_memory_cgroups(const std::string& root, const MagicReader& magic);
+// `controller`: "memory", "cpu".
+std::vector<Cgroup> find_cgroups(const std::string& root, std::string_view controller,
+                                 const MagicReader& magic);
 
 // Contents of a small file; nothing when it cannot be read.
 std::optional<std::string> read_small_file(const std::string& path);

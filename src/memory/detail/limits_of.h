@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// detect_limits() with the file system's magic as a parameter.
+// detect_limits() and detect_cores() with the file system's magic as a parameter.
 #pragma once
 
 #include "memory/detail/cgroup.h"
@@ -8,6 +8,8 @@
 namespace tonnage::memory::detail {
 
 Result<std::vector<DetectedLimit>> detect_limits(const std::string& root, const MagicReader& magic);
+// `allowed`: cores that the process may run on.
+DetectedCores detect_cores(std::uint32_t allowed, const std::string& root, const MagicReader& magic);
 // The file that counts kills for memory, or "".
 std::string oom_kill_file(const std::string& root, const MagicReader& magic);
 

@@ -226,6 +226,10 @@ Status check_chunks(const ModelSpec& spec, const std::string& where) {
 
 Status check_batching(const ModelSpec& spec, const std::string& where) {
   const BatchingOptions& batching = spec.batching;
+  if (spec.long_executor.count > 0 && spec.max_length > 0 && spec.max_length <= batching.long_above) {
+    return bad(where, "'workers.long_count' is {}, but no row is longer than 'batching.long_above' ({})",
+               spec.long_executor.count, batching.long_above);
+  }
   if (batching.window < batching.max_rows) {
     return bad(where, "'batching.window' is {} and 'batching.max_rows' {}; the window must hold one batch",
                batching.window, batching.max_rows);

@@ -12,7 +12,8 @@ namespace {
 
 RunFailure failure_of(ExitReason::Kind kind) {
   switch (kind) {
-    case ExitReason::Kind::kMemoryLimit: return RunFailure::kPressure;
+    // It had more than it was promised, or it would not have been the one: the cost model must know.
+    case ExitReason::Kind::kMemoryLimit: return RunFailure::kOverGrant;
     case ExitReason::Kind::kWatchdog: return RunFailure::kWatchdog;
     default: return RunFailure::kDied;
   }
