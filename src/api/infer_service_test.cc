@@ -61,7 +61,7 @@ struct ServiceRig {
   testkit::PostLoop posts;
   std::shared_ptr<testkit::ScriptedTokenizer> tokenizer = std::make_shared<testkit::ScriptedTokenizer>();
   text::Pool pool{posts, 1, 8};
-  InferService service{{}, {rig.loop, *rig.pipe, pool, rig.budget, metrics}};
+  InferService service{{}, {rig.loop, *rig.pipe, pool, rig.budget, metrics, {}}};
   std::optional<Status> status;
 };
 

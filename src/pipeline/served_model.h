@@ -17,10 +17,10 @@
 #include "model/spec.h"
 #include "pipeline/batch_metrics.h"
 #include "pipeline/ladder.h"
+#include "pipeline/measure/warm_up.h"
 #include "pipeline/poison.h"
 #include "pipeline/recovery.h"
 #include "pipeline/running_stats.h"
-#include "pipeline/warm_up.h"
 #include "planner/plan.h"
 #include "supervisor/worker.h"
 
@@ -113,7 +113,7 @@ struct ServedModel {
   bool workers_stopped = false;
   std::vector<UniqueFunction<void()>> when_gone;
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);  // posted calls hold it weakly
-  Duration cold_start{};  // spawn to ready, of the last start
+  Duration cold_start{};                                       // spawn to ready, of the last start
   // Per column: predicted seconds of one row in a good batch. Without drift, as everything that waits:
   // what the machine does now is put on top where it is asked.
   std::vector<Duration> row_work;

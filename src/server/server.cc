@@ -47,7 +47,8 @@ struct Found {
 
 // The repository as it is now, with what the command line says about every model.
 Result<std::vector<model::RepositoryEntry>> scan(const ServerOptions& options) {
-  TONNAGE_ASSIGN(std::vector<model::RepositoryEntry> models, model::scan_repository(options.models, options.route));
+  TONNAGE_ASSIGN(std::vector<model::RepositoryEntry> models,
+                 model::scan_repository(options.models, options.route));
   for (model::RepositoryEntry& entry : models) {
     if (!entry.spec.is_ok()) continue;
     if (options.policy) entry.spec->batching.policy = *options.policy;
@@ -182,7 +183,8 @@ class Running {
     pipeline::PipelineOptions pipeline;
     pipeline.compute_tokens = memory::detect_cores().cores;
     pipeline.ingress_limit = ingress_limit(options, budget);
-    pipeline.launch = [programs = Programs{options.worker_directory, options.python, pipeline.compute_tokens}](
+    pipeline.launch = [programs =
+                           Programs{options.worker_directory, options.python, pipeline.compute_tokens}](
                           const model::ModelSpec& spec) { return launch_command(spec, programs); };
     return pipeline;
   }

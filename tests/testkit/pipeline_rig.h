@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "pipeline/measure/synthetic.h"
 #include "pipeline/pipeline.h"
-#include "pipeline/synthetic.h"
 #include "telemetry/log.h"
 #include "telemetry/metrics.h"
 #include "testkit/fake_process.h"

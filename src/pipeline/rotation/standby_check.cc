@@ -8,7 +8,7 @@
 
 #include "batch/split.h"
 #include "memory/lease.h"
-#include "pipeline/shape_run.h"
+#include "pipeline/measure/shape_run.h"
 
 namespace tonnage::pipeline {
 namespace {

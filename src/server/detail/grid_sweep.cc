@@ -6,7 +6,7 @@
 #include <utility>
 #include <variant>
 
-#include "pipeline/shape_run.h"
+#include "pipeline/measure/shape_run.h"
 
 namespace tonnage::server::detail {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pipeline/warm_up.h"
+#include "pipeline/measure/warm_up.h"
 
 #include <algorithm>
 #include <utility>
 #include <variant>
 
-#include "pipeline/shape_run.h"
+#include "pipeline/measure/shape_run.h"
 
 namespace tonnage::pipeline {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pipeline/synthetic.h"
+#include "pipeline/measure/synthetic.h"
 
 #include <algorithm>
 

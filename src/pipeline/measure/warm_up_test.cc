@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pipeline/warm_up.h"
+#include "pipeline/measure/warm_up.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pipeline/shape_run.h"
+#include "pipeline/measure/shape_run.h"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "batch/gather.h"
-#include "pipeline/synthetic.h"
+#include "pipeline/measure/synthetic.h"
 
 namespace tonnage::pipeline {
 namespace {
