@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "kit/counted_memory.h"
+#include "kit/malloc_watch.h"
 
 namespace tonnage::torch_worker {
 namespace {
@@ -44,7 +45,7 @@ alignas(CountingAllocator) std::array<std::byte, sizeof(CountingAllocator)> allo
 void install_counting_allocator(kit::MemoryMeter& meter) {
   void* storage = allocator_storage.data();
   c10::SetCPUAllocator(std::construct_at(static_cast<CountingAllocator*>(storage), meter), 1);
-  kit::watch_operator_new(meter);
+  (void)kit::watch_malloc(meter);  // without jemalloc only operator new is watched
 }
 
 }  // namespace tonnage::torch_worker
