@@ -14,7 +14,7 @@ from source_tree import CPP, ROOT, files, report
 # Outside src/: folder → (rooms and sibling folders it may include, third-party words).
 WORKER_ROOMS = {"base", "tensor", "wire"}
 OUTSIDE = {
-    "workers/kit": (WORKER_ROOMS | {"kit"}, {"fmt", "nlohmann"}),
+    "workers/kit": (WORKER_ROOMS | {"kit"}, {"fmt", "jemalloc", "nlohmann"}),
     "workers/native": (WORKER_ROOMS | {"kit"}, {"fmt"}),
     "workers/stub": (WORKER_ROOMS | {"kit", "stub"}, {"fmt"}),
     "workers/onnx": (WORKER_ROOMS | {"kit", "onnx"}, {"fmt", "onnxruntime_c_api"}),
@@ -96,7 +96,7 @@ def check(root=ROOT):
     cmake = Path(root, "src/CMakeLists.txt").read_text()
     rooms, problems = parse_rooms(cmake)
     heavy = {prefix: [] for prefix in HEAVY}
-    paths = list(files(root, CPP, under=("src", "workers", "apps", "bench", "tests")))
+    paths = list(files(root, CPP, under=("src", "workers", "apps", "bench", "tests", "fuzz")))
     for path in paths:
         text = Path(root, path).read_text()
         owner = owner_of(path, rooms)
