@@ -166,6 +166,13 @@ TEST(Toml, SyntaxErrorsNameFileAndLine) {
   EXPECT_EQ(table.status().detail().rfind("file.toml:2: ", 0), 0U) << table.status().detail();
 }
 
+TEST(Toml, ATextThatNoKeyCanBeginWithIsAnErrorAndEndsNothing) {
+  for (const char* text :
+       {"[=]", "[[=]]", "[.a]", "[\x01]", "[[", "[ ", "= 1", "a = [", "a.=1", "\"", "a = {,}"}) {
+    EXPECT_EQ("bad_config", parse_toml(text, "file.toml").status().reason()) << text;
+  }
+}
+
 TEST(Toml, RefusesDatesDuplicatesAndDeepNesting) {
   EXPECT_FALSE(parse_toml("a = 1979-05-27", "f").is_ok());
   EXPECT_FALSE(parse_toml("a = 1\na = 2", "f").is_ok());
