@@ -23,13 +23,6 @@ Header* header_of(void* payload) {
       static_cast<Header*>(static_cast<void*>(static_cast<std::byte*>(payload) - sizeof(Header))));
 }
 
-MemoryMeter* watching_meter = nullptr;
-
-[[noreturn]] void on_failed_new() {
-  watching_meter->flag_pressure();
-  throw std::bad_alloc();  // what operator new asks of a handler that cannot find memory
-}
-
 }  // namespace
 
 void* allocate_counted(MemoryMeter& meter, std::size_t bytes) {
@@ -50,11 +43,6 @@ void release_counted(void* payload) {
   Header* header = header_of(payload);
   header->meter->give_back(header->bytes);
   std::free(header);  // NOLINT: the counterpart of aligned_alloc
-}
-
-void watch_operator_new(MemoryMeter& meter) {
-  watching_meter = &meter;
-  std::set_new_handler(&on_failed_new);
 }
 
 }  // namespace tonnage::kit

@@ -19,7 +19,4 @@ namespace tonnage::kit {
 void* allocate_counted(MemoryMeter& meter, std::size_t bytes);
 void release_counted(void* payload);  // of allocate_counted(); nullptr is nothing
 
-// From now on an operator new that fails anywhere in the process flags pressure. Call once.
-void watch_operator_new(MemoryMeter& meter);
-
 }  // namespace tonnage::kit

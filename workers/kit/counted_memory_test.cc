@@ -52,14 +52,5 @@ TEST(CountedMemory, CallsAMallocThatFailsPressureAndCountsNothing) {
   EXPECT_EQ(Bytes(), meter.live());
 }
 
-TEST(CountedMemory, SeesAnOperatorNewThatFails) {
-  static MemoryMeter meter;  // the handler stays
-  watch_operator_new(meter);
-  std::vector<std::byte> bytes;
-  EXPECT_THROW(bytes.reserve(bytes.max_size() / 2), std::bad_alloc);
-  EXPECT_TRUE(meter.pressure());
-  std::set_new_handler(nullptr);
-}
-
 }  // namespace
 }  // namespace tonnage::kit

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tonnage-worker-onnx: one ONNX model in one process, started by `tonnage serve`.
-#include "kit/counted_memory.h"
+#include "kit/malloc_watch.h"
 #include "kit/serve.h"
 #include "onnx/onnx_runtime.h"
 
@@ -13,7 +13,7 @@ const char* malloc_conf = "narenas:1,dirty_decay_ms:5000,muzzy_decay_ms:0,retain
 
 int main() {
   static constinit tonnage::kit::MemoryMeter meter;
-  tonnage::kit::watch_operator_new(meter);
+  (void)tonnage::kit::watch_malloc(meter);  // without jemalloc only operator new is watched
   tonnage::onnx_worker::OnnxRuntime runtime(meter);
   return tonnage::kit::serve_from_environment(runtime);
 }
