@@ -23,7 +23,7 @@ const model::ModelSpec& spec() {
   return made;
 }
 
-constexpr std::array<std::uint32_t, 3> kLengths = {4, 1, 3};
+const std::array<model::RowSize, 3> kLengths = {4, 1, 3};
 constexpr std::uint32_t kPadded = 4;
 
 }  // namespace

@@ -36,6 +36,7 @@ void Pipeline::finished(ServedModel& model, WorkerSlot& slot, supervisor::RunOut
   TONNAGE_CHECK(slot.in_flight.has_value(), "an outcome without a batch");
   InFlight batch = std::move(*slot.in_flight);
   slot.in_flight.reset();
+  if (slot.worker == nullptr) return;  // everything goes, and every request was answered before
   const Duration took = host_.loop.now() - batch.started;
   arbiter_.charge(batch.lane_number, took - batch.predicted);
   if (const auto* done = std::get_if<supervisor::RunDone>(&outcome)) {

@@ -47,6 +47,19 @@ TEST(Pipeline, AnswersEachRowWithItsOwnResultInTheClientsOrder) {
   EXPECT_EQ(Bytes(), rig.envelopes());
 }
 
+TEST(Pipeline, MayGoWhileABatchRuns) {
+  std::shared_ptr<Outcome> outcome;
+  {
+    PipelineRig rig;
+    rig.serve(sum_spec());
+    outcome = rig.ask({64, 16});
+    rig.loop.advance(milliseconds(1));
+    ASSERT_TRUE(rig.model().workers[0].in_flight.has_value());
+  }
+  ASSERT_TRUE(outcome->is_answered());
+  EXPECT_EQ("draining", outcome->status->reason());
+}
+
 TEST(Pipeline, ARequestOfManyRowsIsSpreadOverBatchesAndReassembled) {
   PipelineRig rig;
   rig.serve(sum_spec());

@@ -8,8 +8,8 @@ import urllib.request
 from pathlib import Path
 
 import models
-from serving import Server
 from soak import say
+from tonnage.serving import Server
 
 COUNT = 50
 # Of the front, from the third cycle on: the first ones fill caches.

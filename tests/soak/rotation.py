@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 import models
-from serving import Server
 from soak import say
+from tonnage.serving import Server
 
 STUB_COUNT, EXPORTED_COUNT = 100, 5
 BATCH_MS, SHARE = 20, 0.8
