@@ -248,7 +248,7 @@ TEST(ModelToml, RefusesSizesThatCannotBe) {
   has(sized("") + "[batching]\npolicy = \"buckets\"\n", "edges of one length");
   has(sized("[[size]]\nname = \"depth\"\nmax = 4\n"), "'depth' is no dim of an input");
   has(sized("[[size]]\nname = \"width\"\nmax = 4\n"), "there twice");
-  has(sized("[[size]]\nname = \"depth\"\n"), "'size.max' is missing");
+  has(sized("[[size]]\nname = \"depth\"\n"), "'size[0].max' is missing");
   has(sized("[[size]]\nname = \"a\"\nmax = 4\n[[size]]\nname = \"b\"\nmax = 4\n"), "the 3 sizes");
   has(sized("[[size]]\nname = \"d\"\nmax = 4\nmeet = \"group\"\nmultiple = 2\n"), "equal sizes");
   has("[[input]]\nname = \"x\"\ndatatype = \"FP32\"\ndims = [-1, -1, -1]\n", "named by 'sizes'");
