@@ -14,7 +14,7 @@ using enum PrecisionRule;
 constexpr Route kRoutes[] = {
     {"trace", "tonnage-worker-torch", "model.pt", 2.0, Tier::kExact, kConverted},
     {"script", "tonnage-worker-torch", "model.script.pt", 2.0, Tier::kExact, kConverted, "model.pt"},
-    // The program that is mapped holds the weights once; they are unpacked to disk.
+    // The program is unpacked to disk and mapped; its weights are copied out of it once.
     {"aoti", "tonnage-worker-torch", "model.pt2", 1.0, Tier::kExact, kPerFile},
     {"onnx", "tonnage-worker-onnx", "model.onnx", 2.0, Tier::kExact},
     // Last of those with a file: what can be loaded without running a script of the folder comes first.

@@ -55,7 +55,7 @@ Result<std::unique_ptr<AotiModel>> AotiModel::load(const wire::LoadDoc& doc) {
     TONNAGE_ASSIGN(state->limits, CompiledLimits::from(said));
     TONNAGE_TRY(state->limits.check_agreement(doc.inputs));
     state->outputs = doc.outputs.empty() ? said.outputs : doc.outputs;
-    // The compiled program holds its weights itself; the allocator never sees them.
+    // The compiled program copies its weights into memory of its own; the allocator never sees them.
     state->weights = Bytes(std::filesystem::file_size(doc.path));
     state->loader = std::make_unique<Loader>(doc.path, kModelName);
     return std::make_unique<AotiModel>(std::move(state));
