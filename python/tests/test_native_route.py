@@ -8,7 +8,7 @@ import torch
 
 import toy_models
 import toy_module
-from tonnage import export, parity
+from tonnage import export, parity, routes
 
 RUN = """
 import sys, torch
@@ -22,7 +22,7 @@ assert "tonnage" not in sys.modules
 
 def written(tmp_path, **changes):
     model = toy_models.model(toy_module.build(), **{"builder": toy_module.build, **changes})
-    return model, export.export_model(model, tmp_path, [10, 20, 30], names=("native",)) / "1"
+    return model, export.export_model(model, tmp_path, [10, 20, 30], wanted=routes.Wanted(("native",))) / "1"
 
 
 def test_what_is_written_runs_in_a_python_that_does_not_know_this_package(tmp_path):

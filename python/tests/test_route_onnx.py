@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import toy_models
-from tonnage import export, parity
+from tonnage import export, parity, routes
 from tonnage.routes import onnx as route
 
 onnx = pytest.importorskip("onnx", reason="needs PyPI onnx, onnxscript and onnxruntime: ./dev setup")
@@ -56,7 +56,7 @@ def test_a_module_that_cannot_be_exported_fails_with_its_name(tmp_path):
             return super().forward(input_ids * 2, attention_mask)
 
     with pytest.raises(parity.ExportFailed, match="torch.onnx cannot export AsksItsValues: "):
-        export.export_model(toy_models.model(AsksItsValues()), tmp_path, [10, 20], names=["onnx"])
+        export.export_model(toy_models.model(AsksItsValues()), tmp_path, [10, 20], wanted=routes.Wanted(["onnx"]))
 
 
 def test_a_file_that_is_no_model_is_named(tmp_path):

@@ -52,7 +52,8 @@ def write(model: Model, path: Path, precision: str, example: Sequence[torch.Tens
             # One entry for all of *inputs, which holds one per input.
             program = torch.export.export(module, tuple(example), dynamic_shapes=(_dynamic_shapes(model, limits),),
                                           strict=False)
-            if program.graph_signature.user_inputs_to_mutate:
+            # Only a graph without in-place operations has a signature that names what is written to.
+            if program.run_decompositions({}).graph_signature.user_inputs_to_mutate:
                 raise ExportFailed("the module changes its input in place; copy it first")
             tag = _tagged(config, precision, limits)
             torch._inductor.aoti_compile_and_package(program, package_path=str(path),
