@@ -8,6 +8,7 @@
 
 #include "base/bug.h"
 #include "base/json_text.h"
+#include "model/route.h"
 #include "supervisor/names.h"
 
 namespace tonnage::api {
@@ -65,19 +66,19 @@ std::string retention_json(const memory::RetentionForecast& retention) {
       retention.bytes_per_row, retention.kept.count(), retention.rows_left, to_seconds(retention.time_left));
 }
 
-void append_worker(std::string& out, const pipeline::WorkerSlot& slot) {
+void append_worker(std::string& out, const pipeline::WorkerSlot& slot, model::Tier tier) {
   const supervisor::WorkerMemory memory = slot.worker->memory();
   fmt::format_to(
       std::back_inserter(out),
       "{{\"name\":{},\"state\":{},\"pid\":{},\"deaths\":{},\"threads\":{},\"base_bytes\":{},"
       "\"weights_bytes\":{},"
       "\"lease_bytes\":{},\"grant_bytes\":{},\"live_bytes\":{},\"live_baseline_bytes\":{},"
-      "\"resident_bytes\":{},\"accounts\":{},\"retention\":{},\"enforcement\":\"exact\",\"last_error\":{}}}",
+      "\"resident_bytes\":{},\"accounts\":{},\"retention\":{},\"enforcement\":\"{}\",\"last_error\":{}}}",
       json_string(slot.worker->options().name), json_string(supervisor::state_name(slot.worker->state())),
       slot.worker->pid(), slot.worker->deaths(), slot.worker->options().threads, memory.base.count(),
       memory.weights.count(), memory.lease.count(), memory.grant.count(), memory.live.count(),
       memory.live_baseline.count(), memory.reading.anonymous.count(), accounts_json(memory.accounts),
-      retention_json(memory.retention),
+      retention_json(memory.retention), model::tier_name(tier),
       json_string(slot.worker->last_error().is_ok() ? "" : slot.worker->last_error().detail()));
 }
 
@@ -150,7 +151,7 @@ void append_model(std::string& out, const ServedModel& model, bool is_ready) {
   out += ",\"workers\":[";
   for (std::size_t i = 0; i < model.workers.size(); ++i) {
     if (i > 0) out += ',';
-    append_worker(out, model.workers[i]);
+    append_worker(out, model.workers[i], model::route_of(model.spec->route).tier);
   }
   out += "]}";
 }

@@ -60,6 +60,7 @@ class Native(unittest.TestCase):
         replies = in_parallel(16, lambda i: self.ask(server, "double", [i, 1, 2, 3]))
         for i, (status, _, reply) in enumerate(replies):
             self.assertEqual((200, [2.0 * i, 2.0, 4.0, 6.0]), (status, reply["outputs"][0]["data"]))
+        self.assertEqual("capped", server.model_status("double")["workers"][0]["enforcement"])
         server.assert_at_rest()
         server.close()
         inspected = json.loads(run_inspect(folder))
