@@ -258,11 +258,13 @@ TEST_F(HttpServerTest, WhileItDrainsHealthIsAnsweredAndNewWorkRefused) {
   half_sent.run_until([&] { return server_->busy_connections() == 2 && ingress_.used() > Bytes(); });
   while (io_.poll() > 0) {
   }
+  auto probe = connect();  // just connected, has not asked yet
+  while (io_.poll() > 0) {
+  }
   service_.ready = false;
   service_.draining = true;
   server_->drain();
 
-  auto probe = connect();
   const std::string readiness = probe.exchange(get("/v2/health/ready"));
   EXPECT_EQ(status_of(readiness), 400);
   EXPECT_TRUE(has_header(readiness, "Connection: close"));

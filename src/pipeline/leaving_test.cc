@@ -71,6 +71,18 @@ TEST(Leaving, NothingOfARemovedModelIsLeft) {
   }
 }
 
+TEST(Leaving, AModelThatComesBackWithLargerBatchesIsNotHeldToItsFormerLimit) {
+  PipelineRig rig;
+  for (const std::uint32_t max_rows : {8U, 16U}) {
+    model::ModelSpec spec = sum_spec();
+    spec.batching.max_rows = max_rows;
+    rig.serve(std::move(spec));
+    EXPECT_EQ(max_rows, rig.model().ladder.max_rows());
+    ASSERT_TRUE(rig.pipe->remove_model("sum", seconds(1), [] {}).is_ok());
+    rig.loop.advance(seconds(1));
+  }
+}
+
 TEST(Leaving, AModelMayLeaveAtAnyMomentOfItsStart) {
   for (int ms = 0; ms < 400; ms += 7) {
     PipelineRig rig;

@@ -19,6 +19,7 @@ constexpr Duration kMakeRoomEvery = seconds(1);
 constexpr Duration kStartAgainEvery = milliseconds(50);
 constexpr Duration kWarmUpAgain = milliseconds(500);
 constexpr std::uint64_t kMostDoublings = 6;
+constexpr std::uint32_t kNothingLearned = 0;
 constexpr std::string_view kCeilingKey = ":ceiling";
 
 }  // namespace
@@ -142,7 +143,8 @@ void Pipeline::begin_warm_up(ServedModel& model, supervisor::Worker& worker) {
   model.fingerprint = std::move(print).value();
   if (host_.profiles != nullptr) {
     if (const auto rows = host_.profiles->load(model.fingerprint + std::string(kCeilingKey))) {
-      model.ladder.restore(static_cast<std::uint32_t>(std::strtoul(rows->c_str(), nullptr, 10)));
+      const auto ceiling = static_cast<std::uint32_t>(std::strtoul(rows->c_str(), nullptr, 10));
+      if (ceiling != kNothingLearned) model.ladder.restore(ceiling);
     }
     if (const auto text = host_.profiles->load(model.fingerprint)) {
       Result<cost::CostModel> known = cost::CostModel::from_text(*text, cost_options(*model.spec));
@@ -198,8 +200,11 @@ void Pipeline::warmed_up(ServedModel& model, Result<cost::CostModel> cost) {
 void Pipeline::save_profile(const ServedModel& model) {
   if (host_.profiles == nullptr || !model.cost) return;
   host_.profiles->save(model.fingerprint, model.cost->to_text());
+  const std::uint32_t ceiling = model.ladder.learned_ceiling();
+  // max_rows as written is nothing learned: it may be another one the next time.
+  const bool is_learned = ceiling < model.spec->batching.max_rows;
   host_.profiles->save(model.fingerprint + std::string(kCeilingKey),
-                       std::to_string(model.ladder.learned_ceiling()));
+                       std::to_string(is_learned ? ceiling : kNothingLearned));
 }
 
 // Runs on each charge that is given back, so it only looks at flags.

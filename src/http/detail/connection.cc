@@ -24,7 +24,8 @@ void Connection::start() {
 }
 
 void Connection::drain() {
-  if (is_idle()) close();
+  // One that has not asked anything yet is about to: a probe that came this moment gets its answer.
+  if (is_idle() && request_ > 0) close();
 }
 
 void Connection::abandon() { close(); }

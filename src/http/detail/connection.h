@@ -50,7 +50,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   Connection& operator=(const Connection&) = delete;
 
   void start();
-  // Closes when nothing is in flight; otherwise the next reply is the last.
+  // Closes when nothing is in flight; otherwise, and where nothing was asked yet, the next reply is the last.
   void drain();
   bool is_idle() const { return phase_ == Phase::kHead && !head_started_ && in_.is_empty(); }
   // The owner goes away: closes at once, cancels the call.
