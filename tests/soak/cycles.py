@@ -56,7 +56,7 @@ def soak_route(options, repository, name, count):
                 return False, {**readings, "wrong": wrong}
             readings["cycles"] += 1
             readings["front_anonymous"].append(models.anonymous(server.process.pid))
-            readings["front_descriptors"].append(len(models.descriptors(server.process.pid)))
+            readings["front_descriptors"].append(models.descriptors_at_rest(server.process.pid))
     if readings["cycles"] < count:
         return False, {**readings, "wrong": "the time was over"}
     settled = min(2, count - 1)

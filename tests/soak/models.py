@@ -88,6 +88,13 @@ def anonymous(pid):
     return 0
 
 
+def descriptors_at_rest(pid):
+    """How many are open when nothing is going on: the connections of our own calls close a moment later."""
+    counts = []
+    await_until(lambda: counts.append(len(descriptors(pid))), 0.5)
+    return min(counts)
+
+
 def descriptors(pid):
     links = []
     for entry in os.scandir(f"/proc/{pid}/fd"):
