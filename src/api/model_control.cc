@@ -108,6 +108,8 @@ void ModelControl::call(AdminCall call, Completion<Reply> done) {
     case AdminKind::kLoad: return load(call.model, std::move(done));
     case AdminKind::kUnload: return unload(call.model, std::move(done));
     case AdminKind::kRotate: return rotate(call.model, std::move(done));
+    case AdminKind::kEnforce: return done.answer(set_enforce(call.model, model::Enforce::kOn));
+    case AdminKind::kObserve: return done.answer(set_enforce(call.model, model::Enforce::kObserve));
   }
 }
 
@@ -232,6 +234,12 @@ void ModelControl::unload(const std::string& name, Completion<Reply> done) {
         Status(Code::kUnavailable, "unloading", fmt::format("'{}' was unloaded while it was loading", name)));
   }
   done.answer(json(fmt::format(R"({{"name":{},"unload":true}})", json_string(name))));
+}
+
+Result<Reply> ModelControl::set_enforce(const std::string& name, model::Enforce enforce) {
+  TONNAGE_TRY(host_.pipeline.set_enforce(name, enforce));
+  return json(
+      fmt::format(R"({{"name":{},"enforce":"{}"}})", json_string(name), model::enforce_name(enforce)));
 }
 
 void ModelControl::rotate(const std::string& name, Completion<Reply> done) {

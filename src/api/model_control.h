@@ -67,6 +67,7 @@ class ModelControl {
   void add(const std::string& name);
   void fail(const std::string& name, const Status& why);
   void unload(const std::string& name, Completion<Reply> done);
+  Result<Reply> set_enforce(const std::string& name, model::Enforce enforce);
   void rotate(const std::string& name, Completion<Reply> done);
   void remove(const std::string& name, Duration drain, UniqueFunction<void()> then);
   Result<model::ModelSpec> find(const std::string& name) const;

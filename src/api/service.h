@@ -50,7 +50,7 @@ struct CallId {
 };
 
 // What an operator may ask for; who is one is decided by the front end.
-enum class AdminKind : std::uint8_t { kIndex, kLoad, kUnload, kRotate };
+enum class AdminKind : std::uint8_t { kIndex, kLoad, kUnload, kRotate, kEnforce, kObserve };
 
 struct AdminCall {
   AdminKind kind = AdminKind::kIndex;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model that keeps running out of memory is answered for by its fallback, and every reply says so."""
 
+import json
 import subprocess
 import tempfile
 import unittest
@@ -45,6 +46,18 @@ class Degrade(unittest.TestCase):
         self.assertEqual(0, server.model_status("large")["worker_deaths"])
         self.assertGreaterEqual(server.model_status("large")["fallback_requests"], 1)
         server.assert_at_rest()
+
+    def test_an_operator_says_whether_predictions_refuse(self):
+        stub_model(self.folder.name, "m", "quadratic", IDS)
+        server = Server(self.folder.name, "--model-control", "explicit")
+        self.addCleanup(server.close)
+        server.await_ready()
+        self.assertEqual("on", server.model_status("m")["enforce"])
+        for verb, enforce in (("observe", "observe"), ("enforce", "on")):
+            status, _, body = server.request("POST", f"/v2/repository/models/m/{verb}")
+            self.assertEqual((200, {"name": "m", "enforce": enforce}), (status, json.loads(body)))
+            self.assertEqual(enforce, server.model_status("m")["enforce"])
+        self.assertEqual(404, server.request("POST", "/v2/repository/models/nobody/observe")[0])
 
     def test_a_fallback_that_is_missing_or_gives_something_else_is_an_error_before_the_start(self):
         def check():

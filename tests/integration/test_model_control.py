@@ -72,7 +72,8 @@ class ModelControl(unittest.TestCase):
     def test_without_explicit_control_nothing_can_be_changed(self):
         stub_model(self.folder.name, "fixed", "quadratic", IDS)
         server = self.serve()
-        for path in ("index", "models/fixed/load", "models/fixed/unload", "models/fixed/rotate"):
+        for path in ("index", "models/fixed/load", "models/fixed/unload", "models/fixed/rotate",
+                     "models/fixed/observe"):
             self.assertEqual((403, "model_control_off"), self.call(server, path)[:2], path)
         self.assertTrue(server.is_ready())
 

@@ -28,6 +28,8 @@ api::AdminKind admin_kind(Endpoint endpoint) {
     case Endpoint::kLoad: return api::AdminKind::kLoad;
     case Endpoint::kUnload: return api::AdminKind::kUnload;
     case Endpoint::kRotate: return api::AdminKind::kRotate;
+    case Endpoint::kEnforce: return api::AdminKind::kEnforce;
+    case Endpoint::kObserve: return api::AdminKind::kObserve;
     default: return api::AdminKind::kIndex;
   }
 }

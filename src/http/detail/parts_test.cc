@@ -24,6 +24,8 @@ TEST(Target, KnowsEveryEndpoint) {
                                                     {"/v2/repository/models/m/load", Endpoint::kLoad},
                                                     {"/v2/repository/models/m/unload", Endpoint::kUnload},
                                                     {"/v2/repository/models/m/rotate", Endpoint::kRotate},
+                                                    {"/v2/repository/models/m/enforce", Endpoint::kEnforce},
+                                                    {"/v2/repository/models/m/observe", Endpoint::kObserve},
                                                     {"/v2/repository/models/m", Endpoint::kUnknown},
                                                     {"/v2/repository/models//load", Endpoint::kUnknown},
                                                     {"/v1/tonnage/status", Endpoint::kStatus},

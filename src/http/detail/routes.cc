@@ -178,7 +178,9 @@ OutgoingReply answer_now(const Target& target, const HttpOptions& options, const
     case Endpoint::kIndex:
     case Endpoint::kLoad:
     case Endpoint::kUnload:
-    case Endpoint::kRotate: break;
+    case Endpoint::kRotate:
+    case Endpoint::kEnforce:
+    case Endpoint::kObserve: break;
   }
   TONNAGE_BUG("an endpoint that takes a body was answered without one");
   return error_reply(500, "bug", "this endpoint has no immediate answer");

@@ -71,6 +71,8 @@ Endpoint repository_endpoint(const std::vector<std::string_view>& rest) {
   if (rest[0] == "load") return Endpoint::kLoad;
   if (rest[0] == "unload") return Endpoint::kUnload;
   if (rest[0] == "rotate") return Endpoint::kRotate;
+  if (rest[0] == "enforce") return Endpoint::kEnforce;
+  if (rest[0] == "observe") return Endpoint::kObserve;
   return Endpoint::kUnknown;
 }
 
@@ -125,7 +127,7 @@ Result<Target> parse_target(std::string_view text) {
 
 bool is_admin(Endpoint endpoint) {
   return endpoint == Endpoint::kIndex || endpoint == Endpoint::kLoad || endpoint == Endpoint::kUnload ||
-         endpoint == Endpoint::kRotate;
+         endpoint == Endpoint::kRotate || endpoint == Endpoint::kEnforce || endpoint == Endpoint::kObserve;
 }
 
 bool takes_body(Endpoint endpoint) {

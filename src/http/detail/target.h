@@ -28,6 +28,8 @@ enum class Endpoint : std::uint8_t {
   kLoad,            // /v2/repository/models/M/load
   kUnload,          // …/unload
   kRotate,          // …/rotate
+  kEnforce,         // …/enforce
+  kObserve,         // …/observe
 };
 
 struct Target {
