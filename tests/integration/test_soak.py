@@ -25,6 +25,12 @@ class Soak(unittest.TestCase):
         status, said = soak("rotation", "--count", "6", "--route", "stub", "--for", "60s")
         self.assertEqual(0, status, said)
 
+    def test_growth_is_judged_by_the_last_third(self):
+        sys.path[:0] = [str(SOURCE / "tests/soak"), str(SOURCE / "python")]
+        from remainder import growth_of_last_third  # noqa: PLC0415
+        self.assertEqual(0, growth_of_last_third([10.0] * 20 + [100.0] * 100))
+        self.assertGreater(growth_of_last_third([float(i) for i in range(100, 400)]), 0.1)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(ROOT / "python")]
 
-SOAKS = ("cycles", "rotation")
+SOAKS = ("cycles", "rotation", "remainder")
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
