@@ -192,5 +192,20 @@ TEST(NearestWord, CountsASwapOfNeighboursAsOneMistake) {
   EXPECT_FALSE(nearest_word(std::string(100000, 'a'), words).has_value());
 }
 
+TEST(Toml, CharactersThatAreNotAsciiStandInStringsAndCommentsOnly) {
+  const Result<Table> bad = parse_toml("a = 1\n\xEF\xBA\xBF = 2\n", "m.toml");
+  EXPECT_EQ(bad.status().detail(),
+            "m.toml:2: characters that are not ASCII stand in strings and comments only");
+  EXPECT_FALSE(parse_toml("a = 'x' \xC3\xA4", "m.toml").is_ok());
+  EXPECT_FALSE(parse_toml("a = \"\"\"x\"\"\" \xC3\xA4", "m.toml").is_ok());
+  for (const char* good : {"\xEF\xBB\xBF"
+                           "a = 1",
+                           "a = \"\xC3\xA4 \\\" \xC3\xA4\"", "a = '\xC3\xA4'  # \xC3\xA4",
+                           "a = \"\"\"\n\xC3\xA4 \" '\n\"\"\"", "a = '''\n\xC3\xA4 \"\n'''", "a = \"\""}) {
+    const Result<Table> parsed = parse_toml(good, "m.toml");
+    EXPECT_TRUE(parsed.is_ok()) << good << ": " << parsed.status().to_string();
+  }
+}
+
 }  // namespace
 }  // namespace tonnage::config

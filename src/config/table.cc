@@ -10,9 +10,12 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <string>
 
 namespace tonnage::config {
 namespace {
@@ -64,9 +67,47 @@ class Converter {
   std::optional<Status> error_;
 };
 
+// Behind the string that begins at `at`; its end is toml++'s business.
+std::size_t skip_string(std::string_view text, std::size_t at) {
+  const char quote = text[at];
+  const std::string three(3, quote);
+  const bool is_long = text.substr(at, 3) == three;
+  const std::string_view end = is_long ? std::string_view(three) : text.substr(at, 1);
+  at += end.size();
+  while (at < text.size() && text.substr(at, end.size()) != end) {
+    if (!is_long && text[at] == '\n') return at;
+    at += std::size_t{quote == '"' && text[at] == '\\' ? 2U : 1U};
+  }
+  return std::min(text.size(), at + end.size());
+}
+
+// The line of a byte that is no ASCII outside strings and comments, where TOML has none. toml++ ends the
+// process at some of them (U+FEBF) instead of refusing them.
+std::optional<std::ptrdiff_t> foreign_line(std::string_view text) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  std::size_t at = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+  while (at < text.size()) {
+    const char c = text[at];
+    if (static_cast<unsigned char>(c) >= 0x80) {
+      return 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+    }
+    if (c == '#') {
+      at = std::min(text.size(), text.find('\n', at));
+    } else {
+      at = c == '"' || c == '\'' ? skip_string(text, at) : at + 1;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<Table> parse_toml(std::string_view text, const std::string& file) {
+  if (const auto line = foreign_line(text)) {
+    return invalid(
+        "bad_config",
+        fmt::format("{}:{}: characters that are not ASCII stand in strings and comments only", file, *line));
+  }
   const toml::parse_result parsed = toml::parse(text, file);
   if (!parsed) {
     return invalid("bad_config", fmt::format("{}:{}: {}", file, parsed.error().source().begin.line,
