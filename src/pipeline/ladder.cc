@@ -88,12 +88,13 @@ void Ladder::go_down(Trouble cause, std::uint32_t rows) {
   last_event_ = {};
 }
 
-std::uint32_t Ladder::learned_ceiling() const { return rows_at(learned_step_); }
+std::uint32_t Ladder::learned_ceiling() const { return learned_step_ <= 1 ? 0 : rows_at(learned_step_); }
 
 void Ladder::restore(std::uint32_t ceiling) {
   step_ = 0;
+  if (ceiling == 0) ceiling = max_rows_;
   // Never restored into resting: a restart deserves at least a batch of one.
-  while (rows_at(step_) > std::max(ceiling, 1U)) ++step_;
+  while (rows_at(step_) > ceiling) ++step_;
   learned_step_ = step_;
 }
 

@@ -53,7 +53,8 @@ class Ladder {
   // Before this no probe begins.
   TimePoint next_climb() const { return paid_until_ - (kBurst - 1) * kClimbEvery; }
 
-  // The ceiling to remember, in rows, and to begin with after a restart.
+  // The ceiling to remember, in rows, and to begin with after a restart; 0: none was learned, and the
+  // model may have as many rows as it is allowed then.
   std::uint32_t learned_ceiling() const;
   void restore(std::uint32_t ceiling);
 

@@ -114,7 +114,7 @@ TEST(Ladder, ARestoredCeilingIsAHintThatIsProbed) {
   clean(ladder, Ladder::kWindow);
   EXPECT_EQ(16U, ladder.max_rows());
   EXPECT_EQ(16U, ladder.learned_ceiling());
-  ladder.restore(0);
+  ladder.restore(1);
   EXPECT_EQ(1U, ladder.max_rows()) << "never restored into resting";
   ladder.restore(1000);
   EXPECT_EQ(0U, ladder.step());
@@ -124,7 +124,13 @@ TEST(Ladder, PressureTeachesNoCeiling) {
   Ladder ladder(64);
   for (int i = 0; i < 3; ++i) go_down(ladder, Trouble::kPressure);
   EXPECT_EQ(16U, ladder.max_rows());
-  EXPECT_EQ(64U, ladder.learned_ceiling());
+  EXPECT_EQ(0U, ladder.learned_ceiling());
+}
+
+TEST(Ladder, AModelThatLearnedNoCeilingMayHaveMoreRowsAfterARestart) {
+  Ladder larger(16);
+  larger.restore(Ladder(8).learned_ceiling());
+  EXPECT_EQ(16U, larger.max_rows());
 }
 
 // Batches of 5 ms for two hours, good and bad in turn; moves per minute of the second hour.
