@@ -103,7 +103,9 @@ class Faults(unittest.TestCase):
         server.assert_at_rest()
 
     def test_kept_bytes_are_shown_per_batch(self):
-        stub_model(self.folder.name, "hoarder", "hoarder", IDS, keep_bytes_per_call=4096)
+        # Otherwise the worker is replaced, for it keeps enough to reach its limit within minutes.
+        stub_model(self.folder.name, "hoarder", "hoarder", IDS + "[rotation]\nretention_within_s = 0\n",
+                   keep_bytes_per_call=4096)
         server = self.serve()
         before = server.model_status("hoarder")["workers"][0]["live_bytes"]
         for i in range(20):
