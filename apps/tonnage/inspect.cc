@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // tonnage inspect: what a model is, and what it will cost.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <string>
 
 #include "base/json_text.h"
+#include "lone_model.h"
 #include "model/route.h"
 #include "names.h"
 #include "options.h"
@@ -129,19 +129,10 @@ void print_json(const server::Inspection& seen) {
 }  // namespace
 
 int run_inspect(const InspectOptions& options) {
-  server::ServerOptions server;
-  server.models = options.model;
-  server.memory = options.memory;
-  server.route = options.route;
-  server.threads = options.threads;
-  server.state_directory = options.state_directory;
-  server.worker_directory = options.worker_directory;
-  server.python = options.python;
-  const bool terminal = ::isatty(STDERR_FILENO) != 0;
-  const auto seen = server::inspect(server, [terminal](double part) {
-    if (terminal) fmt::print(stderr, "\rprofiling {:3.0f} %", part * 100);
-  });
-  if (terminal) fmt::print(stderr, "\r                \r");
+  const auto seen = [&] {
+    TerminalProgress progress("profiling");
+    return server::inspect(server_options(options), progress.show());
+  }();
   if (!seen.is_ok()) {
     fmt::print(stderr, "tonnage inspect: {}\n", seen.status().detail());
     return kExitFailed;

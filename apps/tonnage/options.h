@@ -24,8 +24,9 @@ struct ServeOptions {
   std::string config_text;    // what --print-config prints; filled by arguments.cc
 };
 
-struct InspectOptions {
-  std::string model;  // a model's folder
+// Of every tool that loads one model in a worker of its own.
+struct LoneModelOptions {
+  std::string model;  // its folder
   bool json = false;
   std::string state_directory;  // profiles known already
   std::string worker_directory;
@@ -35,18 +36,12 @@ struct InspectOptions {
   std::uint32_t threads = 0;
 };
 
-struct ProfileOptions {
-  std::string model;  // a model's folder
-  bool json = false;
+struct InspectOptions : LoneModelOptions {};
+
+struct ProfileOptions : LoneModelOptions {
   bool refresh = false;              // measure anew what the state directory knows
   Duration duration = seconds(120);  // for the grid
   std::string out = ".";             // folder of NAME-profile.json and .html
-  std::string state_directory;
-  std::string worker_directory;
-  std::string python;
-  model::RouteChoice route;
-  Bytes memory;
-  std::uint32_t threads = 0;
 };
 
 struct CompareOptions {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // tonnage profile: every shape of a grid measured beside its prediction.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "lone_model.h"
 #include "options.h"
-#include "profile_report.h"
+#include "report/profile_report.h"
 #include "server/inspect.h"
 
 namespace tonnage::app {
@@ -25,19 +25,10 @@ Status write_file(const std::filesystem::path& path, const std::string& text) {
 }  // namespace
 
 int run_profile(const ProfileOptions& options) {
-  server::ServerOptions server;
-  server.models = options.model;
-  server.memory = options.memory;
-  server.route = options.route;
-  server.threads = options.threads;
-  server.state_directory = options.state_directory;
-  server.worker_directory = options.worker_directory;
-  server.python = options.python;
-  const bool terminal = ::isatty(STDERR_FILENO) != 0;
-  const auto seen = server::profile(server, {options.refresh, options.duration}, [terminal](double part) {
-    if (terminal) fmt::print(stderr, "\rmeasuring {:3.0f} %", part * 100);
-  });
-  if (terminal) fmt::print(stderr, "\r                \r");
+  const auto seen = [&] {
+    TerminalProgress progress("measuring");
+    return server::profile(server_options(options), {options.refresh, options.duration}, progress.show());
+  }();
   Status status = seen.is_ok() ? Status::ok() : seen.status();
   const std::filesystem::path folder(options.out);
   const auto file = [&](const char* ending) { return folder / (seen->spec->name + "-profile" + ending); };

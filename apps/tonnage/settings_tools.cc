@@ -9,8 +9,7 @@ namespace tonnage::app {
 namespace {
 
 // What every tool that loads one model can be told.
-template <typename Options>
-Settings lone_model_settings(Options& options) {
+Settings lone_model_settings(LoneModelOptions& options) {
   Settings settings;
   Setting model = text_setting({"model", "MODEL", "the folder of one model"}, options.model);
   model.is_positional = true;

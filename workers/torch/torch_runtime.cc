@@ -5,6 +5,7 @@
 #include <charconv>
 #include <utility>
 
+#include "kit/failure.h"
 #include "torch/aoti_model.h"
 #include "torch/libtorch.h"
 #include "torch/script_model.h"
@@ -97,16 +98,7 @@ Result<kit::Loaded> TorchRuntime::load(const wire::LoadDoc& doc) {
   meter_.begin(doc.load_limit == Bytes() ? Bytes::max() : doc.load_limit);
   auto model = load_model(doc);
   meter_.end();
-  if (!model.is_ok()) {
-    if (meter_.over_grant()) {
-      return Status(
-          Code::kOverloaded, "over_grant",
-          "loading needs " + format_bytes(meter_.needed()) + ", allowed are " + format_bytes(doc.load_limit));
-    }
-    if (meter_.pressure())
-      return Status(Code::kUnavailable, "pressure", "the kernel refused memory while loading");
-    return model.status();
-  }
+  if (!model.is_ok()) return kit::load_failure(meter_, doc, model.status());
   model_ = std::move(model->model);
   kit::Loaded loaded{.doc = std::move(model->doc),
                      .weights = saturating_sub(meter_.live(), before) + model_->uncounted_weights(),
@@ -123,23 +115,11 @@ kit::RunResult TorchRuntime::run(const kit::RunView& view) {
   meter_.begin(view.grant);
   auto outputs = model_->run(view);
   meter_.end();
-  if (!outputs.is_ok()) return failed(outputs.status());
+  if (!outputs.is_ok()) return kit::run_failure(meter_, outputs.status());
   outputs_ = std::move(outputs).value();
   auto result = as_kit_outputs(*outputs_, meter_.peak());
-  if (!result.is_ok()) return failed(result.status());
+  if (!result.is_ok()) return kit::run_failure(meter_, result.status());
   return std::move(result).value();
-}
-
-kit::RunError TorchRuntime::failed(const Status& status) const {
-  kit::RunError error{.kind = wire::ErrorKind::kModelError, .peak = meter_.peak(), .text = status.detail()};
-  if (status.reason() == "bad_input") error.kind = wire::ErrorKind::kBadRequest;
-  if (status.reason() == "bad_output") error.kind = wire::ErrorKind::kBadOutput;
-  if (meter_.pressure()) error.kind = wire::ErrorKind::kPressure;
-  if (meter_.over_grant()) {
-    error.kind = wire::ErrorKind::kOverGrant;
-    error.needed = meter_.needed();
-  }
-  return error;
 }
 
 }  // namespace tonnage::torch_worker

@@ -31,8 +31,6 @@ class TorchRuntime final : public kit::Runtime {
   Bytes live() const override { return meter_.live(); }
 
  private:
-  kit::RunError failed(const Status& status) const;
-
   kit::MemoryMeter& meter_;
   std::unique_ptr<Model> model_;
   std::optional<Outputs> outputs_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "profile_report.h"
+#include "report/profile_report.h"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/json_text.h"
-#include "heat_map.h"
 #include "names.h"
+#include "report/heat_map.h"
 
 namespace tonnage::app {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "heat_map.h"
+#include "report/heat_map.h"
 
 #include <gtest/gtest.h>
 

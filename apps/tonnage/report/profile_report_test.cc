@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "profile_report.h"
+#include "report/profile_report.h"
 
 #include <gtest/gtest.h>
 
