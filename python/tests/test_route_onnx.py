@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -78,4 +79,9 @@ def test_the_small_models_in_the_tree_are_what_their_script_makes(tmp_path):
     made = sorted(path.name for path in tmp_path.iterdir())
     assert made == sorted(path.name for path in folder.iterdir() if path.suffix != ".py")
     for name in made:
-        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), f"{name}: run make_models.py again"
+        ours, theirs = (tmp_path / name).read_bytes(), (folder / name).read_bytes()
+        if name.endswith(".f32"):  # sums, whose last bits depend on the CPU's vector width
+            alike = np.allclose(np.frombuffer(ours, "<f4"), np.frombuffer(theirs, "<f4"), rtol=1e-5, atol=1e-6)
+        else:
+            alike = ours == theirs
+        assert alike, f"{name}: run make_models.py again"

@@ -5,6 +5,9 @@
 #include "torch/worker_fixture.h"
 
 namespace tonnage::torch_worker {
+
+std::string models_folder() { return TONNAGE_TORCH_TEST_MODELS; }
+
 namespace {
 
 TEST_F(TorchWorker, AnswersWhatPythonAnswers) {
