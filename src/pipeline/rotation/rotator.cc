@@ -136,7 +136,7 @@ void Rotator::begin(ServedModel& model, std::size_t seat, const RotationDecision
                                     {"reason", reason_name(decision.reason)},
                                     {"drops", decision.step == RotationStep::kDrop},
                                     {"charge_bytes", charge_of(model, options).count()}});
-  running_.emplace();
+  running_.emplace(Running());
   running_->model = &model;
   running_->seat = seat;
   running_->reason = decision.reason;
