@@ -123,7 +123,9 @@ class ChildProcess final : public ProcessPort {
 
   ExitReason reap() {
     siginfo_t info{};
-    while (::waitid(P_PIDFD, static_cast<id_t>(child_.pidfd.get()), &info, WEXITED) != 0 && errno == EINTR) {
+    // By number, which is ours until now: a loop makes what it watches non-blocking, and then a wait by
+    // descriptor gives up on a process that has not quite ended.
+    while (::waitid(P_PID, static_cast<id_t>(child_.pid), &info, WEXITED) != 0 && errno == EINTR) {
     }
     is_reaped_ = true;
     if (info.si_code == CLD_EXITED) return {ExitReason::Kind::kStatus, info.si_status};

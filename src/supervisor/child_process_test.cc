@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -129,6 +130,16 @@ TEST_F(ChildProcessTest, IsKilledWhenAskedAndByItsDestructor) {
   const pid_t pid = process_->pid();
   process_.reset();
   EXPECT_EQ(-1, ::kill(pid, 0)) << "neither running nor a zombie";
+}
+
+TEST_F(ChildProcessTest, IsReapedByItsDestructorHoweverLongTheKernelTakesToEndIt) {
+  for (int i = 0; i < 20; ++i) {
+    start_script("sleep 60");
+    const pid_t pid = process_->pid();
+    process_.reset();
+    EXPECT_EQ(-1, ::waitpid(pid, nullptr, WNOHANG));
+    EXPECT_EQ(ECHILD, errno) << "a zombie was left";
+  }
 }
 
 TEST_F(ChildProcessTest, TakesItsOwnChildrenAlong) {

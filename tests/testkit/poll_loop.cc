@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testkit/poll_loop.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 
@@ -42,6 +43,7 @@ Loop::Timer PollLoop::call_at(TimePoint when, UniqueFunction<void()> fn) {
 }
 
 Loop::Watch PollLoop::watch_readable(int fd, UniqueFunction<void()> fn) {
+  ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);  // as the server's loop does
   const std::uint64_t id = next_++;
   watches_[id] = {fd, std::make_shared<UniqueFunction<void()>>(std::move(fn))};
   return std::make_unique<Watching>(*this, id);
