@@ -10,14 +10,17 @@
 
 #include "kit/blocking_front.h"
 #include "testkit/example_messages.h"
+#include "testkit/front_runs.h"
 
 namespace tonnage::native_worker {
 namespace {
 
 using kit::BlockingFront;
+using testkit::done_of;
+using testkit::error_of;
+using testkit::kPlenty;
 using Options = std::map<std::string, std::string>;
 
-constexpr Bytes kPlenty = gib(1);
 constexpr std::uint64_t kWidth = 64;
 constexpr std::uint64_t kRow = kWidth * sizeof(float);
 const std::string kModels = TONNAGE_NATIVE_TEST_MODELS;
@@ -58,19 +61,6 @@ wire::Run run_of(BlockingFront& front, float first, std::uint32_t rows = 4, Byte
           .length = 0,
           .grant = grant,
           .inputs = {{tensor::DataType::kFp32, testkit::shape_of({rows, 64}), 0, rows * kRow}}};
-}
-
-wire::Done done_of(const Result<kit::FrontOutcome>& outcome) {
-  EXPECT_TRUE(outcome.is_ok()) << outcome.status().to_string();
-  const auto* done = outcome.is_ok() ? std::get_if<wire::Done>(&*outcome) : nullptr;
-  EXPECT_NE(nullptr, done) << (outcome.is_ok() ? std::get<wire::Error>(*outcome).text : "");
-  return done == nullptr ? wire::Done{} : *done;
-}
-wire::Error error_of(const Result<kit::FrontOutcome>& outcome) {
-  EXPECT_TRUE(outcome.is_ok()) << outcome.status().to_string();
-  const auto* error = outcome.is_ok() ? std::get_if<wire::Error>(&*outcome) : nullptr;
-  EXPECT_NE(nullptr, error) << "the run succeeded";
-  return error == nullptr ? wire::Error{} : *error;
 }
 
 float value_at(const BlockingFront& front, const wire::Done& done, std::size_t index) {

@@ -9,21 +9,25 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <numeric>
 
 #include "kit/blocking_front.h"
 #include "testkit/example_messages.h"
+#include "testkit/front_runs.h"
 
 namespace tonnage::onnx_worker {
 namespace {
 
 namespace fs = std::filesystem;
 using kit::BlockingFront;
+using testkit::as_floats;
+using testkit::done_of;
+using testkit::error_of;
+using testkit::floats_of;
+using testkit::kPlenty;
 using testkit::shape_of;
 
 constexpr std::uint32_t kVocab = 50;
 constexpr std::uint32_t kWidth = 8;
-constexpr Bytes kPlenty = gib(1);
 const std::string kModels = TONNAGE_ONNX_TEST_MODELS;
 
 std::vector<wire::TensorDoc> id_inputs() {
@@ -62,56 +66,14 @@ std::string why(const Result<BlockingFront>& front) {
   return front.is_ok() ? "it loaded" : front.status().detail();
 }
 
-// rows × length ids and a mask without padding; `id` < 0: a spread of valid ones.
 wire::Run ids_run(BlockingFront& front, std::uint32_t rows, std::uint32_t length, Bytes grant,
                   std::int64_t id = -1) {
-  const std::size_t count = std::size_t{rows} * length;
-  const auto slot = as_elements<std::int64_t>(front.slot());
-  const std::size_t second = (count + 7) / 8 * 8;
-  for (std::size_t i = 0; i < count; ++i) slot[i] = id < 0 ? static_cast<std::int64_t>(i * 37 % kVocab) : id;
-  for (std::size_t i = 0; i < count; ++i) slot[second + i] = 1;
-  const auto shape = shape_of({rows, length});
-  return {.slot = 0,
-          .rows = rows,
-          .length = length,
-          .grant = grant,
-          .inputs = {{tensor::DataType::kInt64, shape, 0, count * 8},
-                     {tensor::DataType::kInt64, shape, second * 8, count * 8}}};
+  return testkit::write_ids(front, {rows, length, grant, kVocab, id});
 }
-
 wire::Run floats_run(BlockingFront& front, std::uint32_t rows) {
-  const auto slot = as_elements<float>(front.slot());
-  std::iota(slot.begin(), slot.begin() + rows * kWidth, 0.0F);
-  return {.slot = 0,
-          .rows = rows,
-          .length = 0,
-          .grant = kPlenty,
-          .inputs = {{tensor::DataType::kFp32, shape_of({rows, kWidth}), 0, rows * kWidth * 4}}};
+  return testkit::write_floats(front, rows, kWidth);
 }
 
-wire::Done done_of(Result<kit::FrontOutcome> outcome) {
-  EXPECT_TRUE(outcome.is_ok()) << outcome.status().to_string();
-  const auto* done = outcome.is_ok() ? std::get_if<wire::Done>(&*outcome) : nullptr;
-  EXPECT_NE(nullptr, done) << (outcome.is_ok() ? std::get<wire::Error>(*outcome).text : "");
-  return done == nullptr ? wire::Done{} : *done;
-}
-wire::Error error_of(Result<kit::FrontOutcome> outcome) {
-  EXPECT_TRUE(outcome.is_ok()) << outcome.status().to_string();
-  const auto* error = outcome.is_ok() ? std::get_if<wire::Error>(&*outcome) : nullptr;
-  EXPECT_NE(nullptr, error) << "the run succeeded";
-  return error == nullptr ? wire::Error{} : *error;
-}
-
-std::vector<float> as_floats(const void* bytes, std::size_t size) {
-  std::vector<float> values(size / sizeof(float));
-  std::memcpy(values.data(), bytes, size);
-  return values;
-}
-std::vector<float> floats_of(const BlockingFront& front, const wire::TensorLayout& layout) {
-  const auto bytes = front.output(layout);
-  EXPECT_TRUE(bytes.is_ok());
-  return as_floats(bytes->data(), bytes->size());
-}
 std::string contents(const std::string& name) {
   std::ifstream in(kModels + "/" + name, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};

@@ -12,21 +12,24 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "kit/blocking_front.h"
 #include "testkit/example_messages.h"
+#include "testkit/front_runs.h"
 
 namespace tonnage::torch_worker {
 
 using kit::BlockingFront;
+using testkit::done_of;
+using testkit::error_of;
+using testkit::floats_of;
+using testkit::kPlenty;
 using testkit::shape_of;
 
 constexpr std::uint32_t kVocab = 100;
-constexpr Bytes kPlenty = gib(1);
 std::string models_folder();  // where the build exported them to
 inline const std::string kModels = models_folder();
 
@@ -60,59 +63,18 @@ inline Result<BlockingFront> start_scores() {
   return start(doc_of(kModels + "/scores.pt", id_inputs(), score_outputs()));
 }
 
-// rows × length ids and a mask without padding; `id` < 0: a spread of valid ones.
 inline wire::Run ids_run(BlockingFront& front, std::uint32_t rows, std::uint32_t length, Bytes grant,
                          std::int64_t id = -1) {
-  const std::size_t count = std::size_t{rows} * length;
-  const auto slot = as_elements<std::int64_t>(front.slot());
-  const std::size_t second = (count + 7) / 8 * 8;
-  for (std::size_t i = 0; i < count; ++i) slot[i] = id < 0 ? static_cast<std::int64_t>(i * 37 % kVocab) : id;
-  for (std::size_t i = 0; i < count; ++i) slot[second + i] = 1;
-  const auto shape = shape_of({rows, length});
-  return {.slot = 0,
-          .rows = rows,
-          .length = length,
-          .grant = grant,
-          .inputs = {{tensor::DataType::kInt64, shape, 0, count * 8},
-                     {tensor::DataType::kInt64, shape, second * 8, count * 8}}};
+  return testkit::write_ids(front, {rows, length, grant, kVocab, id});
 }
-
 inline wire::Run floats_run(BlockingFront& front, std::uint32_t rows) {
-  const auto slot = as_elements<float>(front.slot());
-  std::iota(slot.begin(), slot.begin() + rows * 64, 0.0F);
-  return {.slot = 0,
-          .rows = rows,
-          .length = 0,
-          .grant = kPlenty,
-          .inputs = {{tensor::DataType::kFp32, shape_of({rows, 64}), 0, rows * 64 * 4}}};
+  return testkit::write_floats(front, rows, 64);
 }
 
-inline wire::Done done_of(Result<kit::FrontOutcome> outcome) {
-  EXPECT_TRUE(outcome.is_ok()) << outcome.status().to_string();
-  const auto* done = outcome.is_ok() ? std::get_if<wire::Done>(&*outcome) : nullptr;
-  EXPECT_NE(nullptr, done) << (outcome.is_ok() ? std::get<wire::Error>(*outcome).text : "");
-  return done == nullptr ? wire::Done{} : *done;
-}
-inline wire::Error error_of(Result<kit::FrontOutcome> outcome) {
-  EXPECT_TRUE(outcome.is_ok()) << outcome.status().to_string();
-  const auto* error = outcome.is_ok() ? std::get_if<wire::Error>(&*outcome) : nullptr;
-  EXPECT_NE(nullptr, error) << "the run succeeded";
-  return error == nullptr ? wire::Error{} : *error;
-}
-
-inline std::vector<float> floats_of(const BlockingFront& front, const wire::TensorLayout& layout) {
-  const auto bytes = front.output(layout);
-  EXPECT_TRUE(bytes.is_ok());
-  std::vector<float> values(bytes->size() / sizeof(float));
-  std::memcpy(values.data(), bytes->data(), bytes->size());
-  return values;
-}
 inline std::vector<float> floats_in(const std::string& file) {
   std::ifstream in(kModels + "/" + file, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(in), {}};
-  std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
-  return values;
+  return testkit::as_floats(bytes.data(), bytes.size());
 }
 
 class TorchWorker : public testing::Test {
