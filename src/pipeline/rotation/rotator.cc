@@ -95,6 +95,10 @@ RotationState Rotator::state_of(const ServedModel& model, std::size_t seat, Time
 bool Rotator::look_at(ServedModel& model, std::size_t seat, TimePoint now) {
   WorkerSlot& slot = model.workers[seat];
   const bool watches = slot.rotation.is_asked || has_lines(model.spec->rotation);
+  if (slot.rotation.is_asked && slot.worker->state() == supervisor::WorkerState::kBroken) {
+    settle_ask(model, seat, slot.worker->last_error(), {});
+    return watches;
+  }
   if (!watches || !serves(*slot.worker)) return watches;
   const RotationDecision decision = decide_rotation(model.spec->rotation, state_of(model, seat, now), now);
   switch (decision.step) {
@@ -246,6 +250,7 @@ void Rotator::take_over() {
   slot.ready_since = kNever;
   if (!r.drops) {
     slot.ready_since = host_.loop.now();
+    slot.grant_when_ready = slot.worker->largest_grant();
     r.model->cold_start = r.load_time;
     r.model->trouble = Status::ok();
   }
@@ -326,7 +331,12 @@ void Rotator::abandon(const ServedModel& model) {
     asks_.erase(found);
     ask.done.answer(why);
   }
-  if (!holds(model) || running_->phase == Phase::kEnding) return;
+  if (!holds(model)) return;
+  if (running_->phase == Phase::kEnding) {
+    // What was dropped is not loaded again.
+    if (running_->drops && running_->failure.is_ok()) running_->failure = why;
+    return;
+  }
   if (running_->phase == Phase::kReloading) {
     running_->failure = why;
     return finish();

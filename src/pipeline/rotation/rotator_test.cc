@@ -278,6 +278,44 @@ TEST(Rotator, AModelThatIsRemovedInTheMiddleAnswersTheOperatorAndLeavesNothing) 
   }
 }
 
+TEST(Rotator, AModelThatIsRemovedWhileItsOnlyWorkerIsDroppedGoesAndLeavesTheNextRotationFree) {
+  for (int ms = 0; ms < 160; ms += 3) {
+    PipelineRig rig(mib(60));
+    model::ModelSpec spec = sum_spec();
+    spec.rotation.when_tight = model::WhenTight::kDropThenLoad;
+    rig.serve(std::move(spec));
+    rig.processes.model.exit_time = milliseconds(20);
+    const auto answer = rotate(rig);
+    rig.loop.advance(milliseconds(ms));
+    bool gone = false;
+    ASSERT_TRUE(rig.pipe->remove_model("sum", seconds(1), [&] { gone = true; }).is_ok());
+    rig.loop.advance(seconds(3));
+    EXPECT_TRUE(gone) << ms;
+    EXPECT_TRUE(answer->status.has_value()) << ms;
+    EXPECT_EQ(0U, rig.processes.living().size()) << ms;
+  }
+}
+
+TEST(Rotator, AnOperatorIsAnsweredThoughOneOfTheWorkersIsBroken) {
+  PipelineRig rig;
+  model::ModelSpec spec = sum_spec();
+  spec.workers = 2;
+  rig.serve(std::move(spec));
+  rig.loop.advance(seconds(1));
+  const supervisor::Worker& broken = *rig.model().workers[1].worker;
+  for (int i = 0; i < 300 && broken.state() != supervisor::WorkerState::kBroken; ++i) {
+    const auto living = rig.processes.living();  // of which death takes some
+    for (auto* process : living) {
+      if (process->pid() == broken.pid()) process->die({supervisor::ExitReason::Kind::kSignal, 9});
+    }
+    rig.loop.advance(milliseconds(100));
+  }
+  ASSERT_EQ(supervisor::WorkerState::kBroken, broken.state());
+  const auto answer = rotate(rig);
+  rig.loop.advance(seconds(30));
+  EXPECT_TRUE(answer->status.has_value());
+}
+
 TEST(Rotator, TheServerMayStopAtAnyTime) {
   for (int ms = 0; ms < 160; ms += 3) {
     PipelineRig rig;
