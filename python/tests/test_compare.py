@@ -82,6 +82,7 @@ def test_a_variant_links_the_model_and_changes_nothing_of_it(tmp_path):
 def test_rows_are_compared_by_difference_and_direction():
     assert answers.compare_rows([1.0, 0.0], [1.0, 0.5]) == (0.5, pytest.approx(0.8944, abs=1e-4))
     assert answers.compare_rows([0.0], [0.0]) == (0.0, 1.0)
+    assert answers.compare_rows([float("nan"), 1.0], [1.0, 1.0]) == (float("inf"), -1.0)
 
 
 def test_reports_show_every_case_the_advice_and_no_markup_of_others():

@@ -208,6 +208,21 @@ def test_a_model_whose_answers_have_another_direction_is_refused_with_the_figure
         parity.prove(held_out(tmp_path, factor=float("nan")), [IDS], [X], sum_and_count)
 
 
+def test_one_row_that_is_no_number_fails_the_gate_whatever_the_rows_after_it_are(tmp_path):
+    def spoiled(run, views):
+        results = sum_and_count(run, views)
+        results[0].value[results[0].value[:, 1] == 1] = float("nan")  # the row of length 1, which comes first
+        return results
+
+    with pytest.raises(wire.LoadFailed, match="nan at output 'x' of row 0"):
+        parity.prove(held_out(tmp_path), [IDS], [X], spoiled)
+
+
+def test_a_gate_that_is_no_number_is_named(tmp_path):
+    with pytest.raises(wire.LoadFailed, match="parity_min_cosine"):
+        parity.prove(held_out(tmp_path) | {"parity_min_cosine": "high"}, [IDS], [X], sum_and_count)
+
+
 def test_an_output_of_one_value_is_judged_over_all_rows(tmp_path):
     def sums(run, views):
         return [tensors.prove(sum_and_count(run, views)[0].value[:, :1] * factor, one, run.rows)]

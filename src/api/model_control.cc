@@ -159,12 +159,12 @@ void ModelControl::load(const std::string& name, Completion<Reply> done) {
   load.tokenizer = std::move(tokenizer).value();
   load.done = std::move(done);
   if (host_.pipeline.find(name) == nullptr) return add(name);
-  remove(name, drain_, [this, name] { add(name); });
+  remove(name, drain_);
 }
 
 void ModelControl::add(const std::string& name) {
   const auto found = loads_.find(name);
-  if (found == loads_.end()) return;  // unloaded meanwhile
+  if (found == loads_.end() || found->second.is_added) return;  // nobody waits for it to come back
   Load& load = found->second;
   host_.arrives(name, std::move(load.tokenizer));
   reasons_.erase(name);
@@ -203,24 +203,29 @@ void ModelControl::fail(const std::string& name, const Status& why) {
   const std::string detail = fmt::format("failed to load '{}': {}", name, why.detail());
   reasons_[name] = why.detail();
   const bool is_memory = why.reason() == "over_budget";
-  remove(name, Duration{}, nullptr);
+  remove(name, Duration{});
   node.mapped().done.answer(is_memory ? Status(Code::kUnavailable, "over_budget", detail)
                                       : invalid("load_failed", detail));
 }
 
-void ModelControl::remove(const std::string& name, Duration drain, UniqueFunction<void()> then) {
-  const Status leaving =
-      host_.pipeline.remove_model(name, drain, [this, name, then = std::move(then)]() mutable {
-        host_.is_gone(name);
-        if (then) then();
-      });
-  if (!leaving.is_ok()) host_.is_gone(name);
+// When it is gone, a load that waits for it goes on. Once, however many calls made it leave.
+void ModelControl::remove(const std::string& name, Duration drain) {
+  const pipeline::ServedModel* model = host_.pipeline.find(name);
+  if (model == nullptr) return host_.is_gone(name);
+  UniqueFunction<void()> gone;
+  if (!model->is_leaving) {
+    gone = [this, name] {
+      host_.is_gone(name);
+      add(name);
+    };
+  }
+  (void)host_.pipeline.remove_model(name, drain, std::move(gone));  // it is there
 }
 
 void ModelControl::unload(const std::string& name, Completion<Reply> done) {
   if (host_.pipeline.find(name) != nullptr) {
     reasons_[name] = "unloaded";
-    remove(name, drain_, nullptr);
+    remove(name, drain_);
   } else if (!loads_.contains(name)) {
     // Known and not loaded is what was asked for.
     if (const Result<model::ModelSpec> held = find(name); held.status().code() == Code::kNotFound) {

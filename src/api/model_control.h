@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ModelControl: models that come and go by call: Triton's repository calls, and one of ours that replaces
-// a model's workers.
+// ModelControl: models that come and go by call: Triton's repository calls, and three of ours: rotate
+// replaces a model's workers, observe and enforce say whether predictions refuse.
 //
 // Promises:
 //  1. Names are looked up among what the repository holds; no path is ever built from one.
@@ -69,7 +69,7 @@ class ModelControl {
   void unload(const std::string& name, Completion<Reply> done);
   Result<Reply> set_enforce(const std::string& name, model::Enforce enforce);
   void rotate(const std::string& name, Completion<Reply> done);
-  void remove(const std::string& name, Duration drain, UniqueFunction<void()> then);
+  void remove(const std::string& name, Duration drain);
   Result<model::ModelSpec> find(const std::string& name) const;
 
   Host host_;

@@ -198,6 +198,7 @@ TEST(Toml, CharactersThatAreNotAsciiStandInStringsAndCommentsOnly) {
             "m.toml:2: characters that are not ASCII stand in strings and comments only");
   EXPECT_FALSE(parse_toml("a = 'x' \xC3\xA4", "m.toml").is_ok());
   EXPECT_FALSE(parse_toml("a = \"\"\"x\"\"\" \xC3\xA4", "m.toml").is_ok());
+  EXPECT_FALSE(parse_toml("a = \"\"\"x\"\"\"\" \xEF\xBA\xBF", "m.toml").is_ok());
   for (const char* good : {"\xEF\xBB\xBF"
                            "a = 1",
                            "a = \"\xC3\xA4 \\\" \xC3\xA4\"", "a = '\xC3\xA4'  # \xC3\xA4",

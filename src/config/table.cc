@@ -78,7 +78,10 @@ std::size_t skip_string(std::string_view text, std::size_t at) {
     if (!is_long && text[at] == '\n') return at;
     at += std::size_t{quote == '"' && text[at] == '\\' ? 2U : 1U};
   }
-  return std::min(text.size(), at + end.size());
+  at = std::min(text.size(), at + end.size());
+  // Up to two quotes before the closing three belong to a long string.
+  for (int i = 0; is_long && i < 2 && at < text.size() && text[at] == quote; ++i) ++at;
+  return at;
 }
 
 // The line of a byte that is no ASCII outside strings and comments, where TOML has none. toml++ ends the

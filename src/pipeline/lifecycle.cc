@@ -76,7 +76,12 @@ void Pipeline::worker_changed(ServedModel& model, const std::string& worker) {
   WorkerSlot& slot = *found;
   const TimePoint now = host_.loop.now();
   switch (slot.worker->state()) {
-    case WorkerState::kLoading: slot.starting_since = now; return;
+    case WorkerState::kLoading:
+      slot.starting_since = now;
+      // The memory that it waited for came.
+      if (model.phase == ModelPhase::kLoading && model.trouble.reason() == "over_budget")
+        model.trouble = Status::ok();
+      return;
     case WorkerState::kStarting:
     case WorkerState::kBusy: return;
     case WorkerState::kReady:

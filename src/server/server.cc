@@ -116,11 +116,12 @@ Result<Found> prepare(const ServerOptions& options) {
   if (options.models.empty())
     return invalid("no_models", "--models DIR is missing: a folder with models, or one model's folder");
   TONNAGE_ASSIGN(found.models, scan(options));
+  // Of the whole repository: a fallback that is not loaded now may be loaded by call.
+  check_fallbacks(found.models);
   if (options.load_models != "all") TONNAGE_TRY(keep_named(options.load_models, found.models));
   if (!options.admin_token_file.empty()) {
     TONNAGE_ASSIGN(found.admin_token, read_token(options.admin_token_file));
   }
-  check_fallbacks(found.models);
   return found;
 }
 

@@ -82,14 +82,17 @@ class Faults(unittest.TestCase):
 
     def test_a_model_that_lies_about_its_cost_is_held_to_its_grant(self):
         stub_model(self.folder.name, "liar", "quadratic", IDS, bytes_per_token=4096, bytes_per_token_squared=16,
-                   lie_factor=3)
+                   lie_factor=3, lie_after=200)
         server = self.serve(memory="400MiB")
+        honest = in_parallel(4, lambda i: [server.infer_rows("liar", "ids", [[1] * 16])[0] for _ in range(100)])
+        self.assertEqual([[200] * 100] * 4, honest)
         replies = in_parallel(32, lambda i: server.infer_rows("liar", "ids", [[1] * (16 + 30 * i)]))
         for status, headers, reply in replies:
             self.assertIn(status, (200, 413, 503), reply)
             if status != 200:
                 self.assertIn("x-tonnage-reason", headers)
         self.assertGreater(sum(status == 200 for status, _, _ in replies), 0)
+        self.assertGreater(server.model_status("liar")["over_grants"], 0)
         self.assertEqual(0, server.model_status("liar")["worker_deaths"])
         server.assert_at_rest()
 

@@ -49,6 +49,30 @@ class ModelControl(unittest.TestCase):
         self.assertTrue(server.is_ready())
         self.assertNotIn('model="comes"', server.get("/metrics", "metrics")[2].decode())
 
+    def test_a_fallback_that_the_repository_holds_and_nobody_loaded_keeps_nothing_from_serving(self):
+        stub_model(self.folder.name, "main", "quadratic", 'fallback = "spare"\n' + IDS)
+        stub_model(self.folder.name, "spare", "quadratic", IDS)
+        server = self.serve(*EXPLICIT, "--load-models", "main")
+        self.assertEqual(200, server.infer_rows("main", "ids", [[1, 2]])[0])
+
+    def test_a_model_that_is_loaded_unloaded_and_loaded_again_in_one_drain_serves(self):
+        stub_model(self.folder.name, "busy", "sleepy", IDS, sleep_ms=700)
+        server = self.serve(*EXPLICIT)
+        waiting = threading.Thread(target=lambda: server.infer_rows("busy", "ids", [[1, 2]]))
+        waiting.start()
+        await_until(lambda: server.status()["open_requests"] > 0, "the batch that keeps the old model")
+        replies = {}
+        first = threading.Thread(target=lambda: replies.update(first=self.call(server, "models/busy/load")))
+        first.start()
+        await_until(lambda: self.states(server)["busy"] != "READY", "the old model to leave")
+        replies["unload"] = self.call(server, "models/busy/unload")
+        replies["again"] = self.call(server, "models/busy/load")
+        first.join()
+        waiting.join()
+        self.assertEqual(200, replies["unload"][0], replies)
+        self.assertEqual(200, replies["again"][0], replies)
+        self.assertEqual(200, server.infer_rows("busy", "ids", [[1, 2]])[0])
+
     def test_what_cannot_be_loaded_says_why_and_leaves_nothing(self):
         stub_model(self.folder.name, "good", "quadratic", IDS)
         stub_model(self.folder.name, "bad", "bad_load", IDS, weight_bytes="1MiB")

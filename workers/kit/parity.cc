@@ -82,7 +82,9 @@ class Comparison {
   void note_difference(std::span<const float> got, std::span<const float> want) {
     for (std::size_t i = 0; i < want.size(); ++i) {
       const double difference = std::abs(double{got[i]} - double{want[i]});
-      if (!(difference <= parity_.max_difference)) parity_.max_difference = difference;
+      // A NaN stays: it is worse than any number.
+      if (difference <= parity_.max_difference || std::isnan(parity_.max_difference)) continue;
+      parity_.max_difference = difference;
     }
   }
   void note_cosine(double value, std::string where) {

@@ -101,6 +101,15 @@ TEST(Parity, ANumberThatIsNoneNeverPasses) {
   EXPECT_EQ("parity", proven(runtime, -1).reason());
 }
 
+TEST(Parity, ANumberThatIsNoneIsTheLargestDifferenceWhateverComesAfterIt) {
+  Echo runtime;
+  runtime.change = [](float value) { return value == 3 ? std::numeric_limits<float>::quiet_NaN() : value; };
+  const auto seen = measure_parity(runtime, parse_held_out(kRows).value(), Bytes::max());
+  ASSERT_TRUE(seen.is_ok()) << seen.status().to_string();
+  EXPECT_TRUE(std::isnan(seen->max_difference));
+  EXPECT_TRUE(std::isnan(seen->min_cosine));
+}
+
 TEST(Parity, OneValuePerRowIsJudgedOverAllRows) {
   EXPECT_DOUBLE_EQ(1, cosine(std::vector{2.0F, 4.0F}, std::vector{1.0F, 2.0F}));
   EXPECT_LT(cosine(std::vector{5.0F, 3.0F}, std::vector{3.0F, 5.0F}), 0.9);

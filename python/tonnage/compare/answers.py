@@ -21,7 +21,10 @@ class Agreement:
 
 def compare_rows(got: list[float], want: list[float]) -> tuple[float, float]:
     """(largest absolute difference, cosine) of two vectors."""
-    difference = max((abs(a - b) for a, b in zip(got, want, strict=True)), default=0.0)
+    differences = [abs(a - b) for a, b in zip(got, want, strict=True)]
+    if not all(map(math.isfinite, differences)):
+        return math.inf, -1.0  # a NaN would lose every comparison, and so pass
+    difference = max(differences, default=0.0)
     dot = sum(a * b for a, b in zip(got, want))
     norms = math.sqrt(sum(a * a for a in got) * sum(b * b for b in want))
     return difference, dot / norms if norms else float(difference == 0.0)

@@ -22,15 +22,20 @@ Runner = Callable[[wire.Run, Sequence[memoryview]], Sequence[Any]]
 
 
 def prove(options: dict[str, str], inputs: Sequence[Spec], outputs: Sequence[Spec], run: Runner) -> dict[str, str]:
-    """The facts; {} where no rows were named. Raises LoadFailed: parity, bad_held_out."""
+    """The facts; {} where no rows were named. Raises LoadFailed: parity, bad_held_out, bad_load_doc."""
     if "held_out" not in options:
         return {}
-    wanted = float(options.get("parity_min_cosine", MIN_COSINE))
+    try:
+        wanted = float(options.get("parity_min_cosine", MIN_COSINE))
+    except ValueError as error:
+        raise wire.LoadFailed("bad_load_doc", f"parity_min_cosine: {error}") from error
     document, worst_cosine, worst_difference, where = _read(options["held_out"], inputs, outputs), 1.0, 0.0, ""
     for place, got, want in _comparisons(document, (inputs, outputs), run):
         cosine, difference = _compare(got, want)
-        worst_difference = max(worst_difference, difference)
-        if not cosine >= worst_cosine:  # also of NaN
+        # A NaN is worse than any number, and no later row makes up for it.
+        if not math.isnan(worst_difference) and not difference <= worst_difference:
+            worst_difference = difference
+        if not math.isnan(worst_cosine) and not cosine >= worst_cosine:
             worst_cosine, where = cosine, place
     if not worst_cosine >= wanted:
         raise wire.LoadFailed("parity", f"the least cosine is {worst_cosine:.6f} at {where}, allowed is {wanted:g}; the "

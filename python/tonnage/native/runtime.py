@@ -4,6 +4,7 @@ refused) before pressure (malloc did, or Python said MemoryError) before bad_out
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import os
 import platform
@@ -68,7 +69,12 @@ class Runtime:
                  "native_handler": _describe(loaded)}
         runtime = Runtime(loaded, meter, inputs, outputs, mode == "guarded", facts, max(0, meter.live() - before),
                           libraries, heap)
-        runtime.facts |= parity.prove(options, inputs, outputs, runtime.run)
+        # Inside what a load may hold, and nothing of it stays.
+        limit = document.get("load_limit")
+        room = max(0, limit - meter.live()) if limit else UNLIMITED
+        runtime.facts |= parity.prove(options, inputs, outputs,
+                                      lambda run, views: runtime.run(dataclasses.replace(run, grant=room), views))
+        runtime.trim()
         runtime.settled = meter.live()
         if not runtime.is_guarded:
             log.say("native_as_is", detail="gradients are on and the handler keeps what it keeps; for comparison only")

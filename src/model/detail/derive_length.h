@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model with sizes gets for the keys about a length: docs/adr/0014.
+// What a model with sizes gets for the keys about a length: docs/adr/0016.
 #pragma once
 
 #include "model/spec.h"
