@@ -158,7 +158,7 @@ void publish(const memory::Account& root, const pipeline::Pipeline& pipeline, te
     metrics.gauge(metric::kModelReady, labels).set(pipeline.is_ready(*model) ? 1 : 0);
     metrics.gauge(metric::kLadderStep, labels).set(model->ladder.step());
     metrics.gauge(metric::kNvLoadSeconds, labels).set(to_seconds(model->cold_start));
-    const double drift = model->cost ? model->cost->drift() : 1.0;
+    const double drift = model->drift();
     if (model->cost) metrics.gauge(metric::kTimeDrift, labels).set(drift);
     for (const pipeline::LaneSlot& slot : model->lanes) {
       const telemetry::Labels lane = with(labels, "class", slot.is_long ? "long" : "short");

@@ -100,8 +100,6 @@ void append_cost(std::string& out, const ServedModel& model) {
                  determinism_name(model.cost->determinism()), model.cost->margin(), model.cost->drift());
 }
 
-double drift_of(const ServedModel& model) { return model.cost ? model.cost->drift() : 1.0; }
-
 void append_sharing(std::string& out, const ServedModel& model) {
   const pipeline::Safety safety = pipeline::safe_to_enforce(model.enforce, model.observed);
   fmt::format_to(std::back_inserter(out),
@@ -124,7 +122,7 @@ void append_model(std::string& out, const ServedModel& model, bool is_ready) {
                  "\"cold_start_ms\":{:.1f},\"waiting_rows\":{},\"work_ahead_ms\":{:.2f},\"ladder_step\":{},"
                  "\"ladder\":\"{}\",\"max_rows\":{},\"weight\":{},",
                  to_millis(model.cold_start), model.waiting_rows(),
-                 to_millis(model.waiting_work()) * drift_of(model), model.ladder.step(),
+                 to_millis(model.waiting_work()) * model.drift(), model.ladder.step(),
                  pipeline::rung_name(model.ladder.rung()), model.ladder.max_rows(), model.spec->weight);
   append_sharing(out, model);
   fmt::format_to(

@@ -89,7 +89,7 @@ void Pipeline::collect(ServedModel& model, TimePoint now) {
     model.ladder.time_to_probe(now);
   }
   if (model.phase != ModelPhase::kReady || model.is_skipped) return;
-  if (model.idle_worker(false) == nullptr && model.idle_worker(true) == nullptr) return;
+  if (std::ranges::none_of(model.workers, &WorkerSlot::is_free)) return;
   if (model.enforce == model::Enforce::kObserve) release_observed(model);
   const std::size_t before = candidates_.size();
   if (model.retries.empty()) {
@@ -144,7 +144,7 @@ void Pipeline::collect_retry(ServedModel& model, TimePoint now) {
   plan.units = shape.rows;
   plan.length = shape.length;
   plan.grant = model.cost->grant(shape);
-  plan.time = model.cost->predict_time(shape);
+  plan.time = from_seconds(to_seconds(model.cost->predict_time(shape)) / model.drift());  // as a lane's plan
   plan.must_start_by = now;
   LaneSlot& lane = model.lane_for(longest_of(group));
   if (plan.grant <= model.largest_grant(lane.is_long)) {

@@ -234,7 +234,7 @@ void Pipeline::make_room() {
   last_room_making_ = now;
   for (auto& [name, model] : models_) {
     for (WorkerSlot& slot : model->workers) {
-      if (slot.worker->memory().lease > Bytes()) slot.worker->trim();
+      if (slot.worker->lease() > Bytes()) slot.worker->trim();
     }
   }
 }

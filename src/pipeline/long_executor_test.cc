@@ -88,6 +88,20 @@ TEST_F(LongExecutor, AnIdleWorkersPaceIsLearnedAndLeavesTheOthersTimesAlone) {
   EXPECT_NEAR(1.0, rig.model().cost->drift(), 0.2);
 }
 
+TEST_F(LongExecutor, AnIdleWorkersPaceCountsOnceInWhatANewRowWaitsFor) {
+  serve(1);
+  slowdown = 5;
+  for (int i = 0; i < 30; ++i) {
+    rig.ask({1, 800});
+    rig.loop.advance(seconds(4));
+  }
+  rig.ask({1, 800});
+  rig.loop.advance(milliseconds(1));
+  const ServedModel& model = rig.model();
+  const double wait = to_seconds(model.residual(rig.loop.now(), true)) * model.drift() * model.pace(true);
+  EXPECT_NEAR(to_seconds(kLong * slowdown), wait, 0.5);
+}
+
 TEST_F(LongExecutor, PolicyFifoTakesRowsAsTheyComeAndStartsNoWorkerForLongOnes) {
   model::ModelSpec spec = testkit::sum_spec(1024);
   spec.long_executor.count = 1;

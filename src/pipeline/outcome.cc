@@ -40,7 +40,7 @@ void Pipeline::finished(ServedModel& model, WorkerSlot& slot, supervisor::RunOut
   const Duration took = host_.loop.now() - batch.started;
   arbiter_.charge(batch.lane_number, took - batch.predicted);
   if (const auto* done = std::get_if<supervisor::RunDone>(&outcome)) {
-    slot.learn_pace(batch.predicted, took);
+    slot.learn_pace(from_seconds(to_seconds(batch.predicted) * model.drift()), took);
     deliver(model, slot, batch, *done);
   } else {
     failed(model, slot, std::move(batch), std::get<supervisor::RunFailed>(outcome));

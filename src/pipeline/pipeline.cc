@@ -131,7 +131,7 @@ Status Pipeline::admit(ServedModel& model, request::Request& request, TimePoint 
     if (question.load.work_ahead >= bound) question.load.batch = bound;
   }
   question.load.share = share_of(model);
-  question.load.actual_over_predicted = (model.cost ? model.cost->drift() : 1.0) * model.pace(is_long);
+  question.load.actual_over_predicted = model.drift() * model.pace(is_long);
   question.load.workers = model.workers_for(is_long);
   question.now = now;
   question.deadline = request.deadline;
@@ -197,7 +197,7 @@ Bytes Pipeline::returnable(const ServedModel& model) const {
   }
   for (const auto& [name, other] : models_) {
     for (const WorkerSlot& slot : other->workers) {
-      if (other.get() != &model) sum += slot.worker->memory().lease;
+      if (other.get() != &model) sum += slot.worker->lease();
     }
   }
   return sum;

@@ -122,19 +122,19 @@ double ServedModel::pace(bool for_long) const {
 }
 
 Duration ServedModel::residual(TimePoint now, bool for_long) const {
-  const double drift = cost ? cost->drift() : 1.0;
   Duration shortest = Duration::max();
   for (const WorkerSlot& slot : workers) {
     if (!takes(slot, for_long)) continue;
     if (slot.is_free()) return Duration{};
     Duration left = cold_start;  // being replaced
     if (slot.in_flight) {
-      const Duration expected = from_seconds(to_seconds(slot.in_flight->predicted) * drift);
+      const Duration expected = from_seconds(to_seconds(slot.in_flight->predicted) * drift());
       left = std::max(Duration{}, expected - (now - slot.in_flight->started));
     }
     shortest = std::min(shortest, left);
   }
-  return shortest == Duration::max() ? Duration{} : from_seconds(to_seconds(shortest) / drift);
+  return shortest == Duration::max() ? Duration{}
+                                     : from_seconds(to_seconds(shortest) / (drift() * pace(for_long)));
 }
 
 Duration ServedModel::work_of_row(std::uint32_t length) const {
@@ -210,12 +210,12 @@ planner::Plan ServedModel::plan(LaneSlot& slot, TimePoint now) {
   limits.max_age = 2 * (slot.is_long ? batching.max_batch_time_long : batching.max_batch_time);
   limits.max_wait = batching.max_wait;
   limits.a_worker_is_idle = true;
-  limits.drift = cost->drift();
+  limits.drift = drift() * pace(slot.is_long);
   return planner::plan_lane({slot.view, slot.is_long}, limits, now, slot.scratch);
 }
 
 Duration ServedModel::watchdog(Duration predicted, const WorkerSlot& slot) const {
-  const Duration ten = predicted * 10;
+  const Duration ten = from_seconds(to_seconds(predicted) * 10 * std::max(1.0, drift()));
   // What runs on what the others leave may have to wait for long, and is not stuck.
   if (slot.tokens == 0) return std::max<Duration>(kIdlePatience, ten);
   return stats.batches < kSettledBatches ? std::max<Duration>(seconds(60), ten)

@@ -134,6 +134,7 @@ struct ServedModel {
   Duration waiting_work() const;
   // Until a worker is free, at the pace of the table, as all work here.
   Duration residual(TimePoint now, bool for_long) const;
+  double drift() const { return cost ? cost->drift() : 1.0; }
   // Workers that take rows of the class, and their mean pace.
   std::uint32_t workers_for(bool for_long) const;
   double pace(bool for_long) const;

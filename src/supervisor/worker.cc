@@ -95,6 +95,8 @@ void Worker::kill(std::string_view why) {
 
 void Worker::forgive_last_death() { state_->forgive_last_death(); }
 
+Bytes Worker::lease() const { return state_->lease ? state_->lease->amount() : Bytes(); }
+
 WorkerMemory Worker::memory() const {
   const State& s = *state_;
   return {s.base.amount(),

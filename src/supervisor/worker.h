@@ -164,6 +164,7 @@ class Worker {
   void kill(std::string_view why);
   void forgive_last_death();
   WorkerMemory memory() const;
+  Bytes lease() const;  // of memory(), alone and cheap
   // What it holds of the ledger now: base, weights, loading, lease and segments.
   Bytes charged() const;
 
