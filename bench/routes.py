@@ -10,15 +10,13 @@ compares with batches of 64 padded to the longest in fp32; without AMX it is nul
 import json
 import os
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import harness
 import mix
-from tonnage.serving import Server
+from tonnage.serving import Server, Watch
 
 REQUESTS = 384
 FIFO_REQUESTS = 128
@@ -38,20 +36,17 @@ class Routes:
     def serve(self, name, flags, requests):
         with Server(self.binaries / "tonnage", self.folder, "--memory", mix.MEMORY, "--v2-deadline", "900s", *flags,
                     state=self.scratch / f"state-{name}") as server:
-            out = self.scratch / "watch.json"
-            watch = subprocess.Popen([self.binaries / "tonnage-watch", str(server.process.pid), out])
             save = self.scratch / "sent.jsonl"
-            load = harness.call(self.binaries / "tonnage", "load", "--url", server.url, "--model", mix.MODEL, "--ids",
-                                "--format", "binary", "--mix", "80/15/5", "--saturate", mix.OUTSTANDING, "--requests",
-                                requests, "--seed", mix.SEED, "--json", "--save", save)
-            watch.send_signal(signal.SIGTERM)
-            watch.wait()
+            with Watch(self.binaries / "tonnage-watch", server.process.pid, self.scratch / "watch.json") as watch:
+                load = harness.call(self.binaries / "tonnage", "load", "--url", server.url, "--model", mix.MODEL,
+                                    "--ids", "--format", "binary", "--mix", "80/15/5", "--saturate", mix.OUTSTANDING,
+                                    "--requests", requests, "--seed", mix.SEED, "--json", "--save", save)
         if load["refused"]:
             raise SystemExit(f"{name}: {load['refused']} requests were refused: {load['refused_by']}")
         if self.lengths is None:
             self.lengths = self.scratch / "lengths.json"
             self.lengths.write_text(json.dumps([json.loads(line)["tokens"] for line in save.read_text().splitlines()]))
-        return {"rps": load["rps"], "peak_bytes": json.loads(out.read_text())["highest_use_bytes"]}
+        return {"rps": load["rps"], "peak_bytes": watch.result()["highest_use_bytes"]}
 
     def offline(self, record):
         env = dict(os.environ, OMP_WAIT_POLICY="passive", OMP_NUM_THREADS="2")

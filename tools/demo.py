@@ -21,7 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
 from demo_labels import REFERENCE, Labels  # noqa: E402
-from tonnage.serving import Server, ServerFailed  # noqa: E402
+from tonnage.serving import Server, ServerFailed, Watch  # noqa: E402
 
 MODEL = "reviews"
 MIX = "80/15/5"
@@ -69,22 +69,6 @@ class Load:
         if self.process and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-
-
-class Watch:
-    """tonnage-watch on a process tree: the kernel's numbers, every 10 ms."""
-
-    def __init__(self, program, pid, out):
-        self.out = out
-        self.process = subprocess.Popen([str(program), str(pid), str(out)])
-
-    def stop(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-        self.process.wait(timeout=10)
-
-    def result(self):
-        return json.loads(self.out.read_text())
 
 
 def labelled_samples(saved, texts, labels):
@@ -205,28 +189,25 @@ def run(options, scratch):
     chosen = resolve_route(options)
     expected = Labels(options.state, options.models / MODEL, (options.seed, options.requests, len(texts)))
     server = make_server(options, binaries, *chosen)
-    watch = None
     try:
         if chosen != REFERENCE and not expected.are_known():
             ask_reference(options, binaries, expected, send)
         say(f"starting tonnage serve with a budget of {options.memory}, route {chosen[0]} in {chosen[1]}")
         server.start()
-        watch = Watch(binaries / "tonnage-watch", server.process.pid, scratch / "watch.json")
-        server.wait_ready(say=say)
-        say(f"ready after {server.cold_start_s:.1f} s")
-        warmup = max(100, options.requests // 10)
-        say(f"warming up: {warmup} requests, 64 at a time")
-        capacity = send(server, "--saturate", 64, "--requests", warmup, "--seed", options.seed + 1)["rps"]
-        rate = max(SHARE_OF_CAPACITY * capacity, 0.1)
-        say(f"sending {options.requests} reviews at {rate:.1f}/s, 0.7 × {capacity:.1f}/s")
-        measured = send(server, "--rate", f"{rate:.3f}", "--requests", options.requests, "--seed", options.seed, "--save",
-                        scratch / "saved.jsonl")
-        status = server.status()
+        with Watch(binaries / "tonnage-watch", server.process.pid, scratch / "watch.json") as watch:
+            server.wait_ready(say=say)
+            say(f"ready after {server.cold_start_s:.1f} s")
+            warmup = max(100, options.requests // 10)
+            say(f"warming up: {warmup} requests, 64 at a time")
+            capacity = send(server, "--saturate", 64, "--requests", warmup, "--seed", options.seed + 1)["rps"]
+            rate = max(SHARE_OF_CAPACITY * capacity, 0.1)
+            say(f"sending {options.requests} reviews at {rate:.1f}/s, 0.7 × {capacity:.1f}/s")
+            measured = send(server, "--rate", f"{rate:.3f}", "--requests", options.requests, "--seed", options.seed,
+                            "--save", scratch / "saved.jsonl")
+            status = server.status()
     finally:
         if load:
             load.stop()
-        if watch:
-            watch.stop()
         server.stop()
     watched = watch.result()
     result = summarize(measured, status, watched, capacity)

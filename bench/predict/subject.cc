@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <thread>
 
 #include "model/model_toml.h"
@@ -33,21 +32,20 @@ wire::TensorDoc ids_doc(const char* name) { return {name, tensor::DataType::kInt
 
 Result<Subject> exported_model(const std::string& bin, const std::string& directory, const std::string& route,
                                const std::string& precision) {
-  TONNAGE_ASSIGN(model::ModelSpec spec, model::load_model_directory(directory));
-  if (!route.empty()) {
-    const model::Route* known = model::find_route(route);
-    if (known == nullptr) {
-      return invalid("bad_route", fmt::format("route '{}'; there are {}", route, model::route_names()));
-    }
-    spec.route = route;
-    spec.path = (std::filesystem::path(spec.path).parent_path() / known->file).string();
+  if (!route.empty() && model::find_route(route) == nullptr)
+    return invalid("bad_route", fmt::format("route '{}'; there are {}", route, model::route_names()));
+  model::RouteChoice choice{.route = route};
+  if (!precision.empty()) {
+    choice.precision = model::find_precision(precision);
+    if (!choice.precision)
+      return invalid("bad_precision", fmt::format("precision '{}'; there are fp32, bf16, fp16", precision));
   }
+  TONNAGE_ASSIGN(const model::ModelSpec spec, model::load_model_directory(directory, choice));
   Subject subject;
   subject.name = spec.name;
   subject.program = bin + "/" + std::string(model::route_of(spec.route).program);
   subject.doc = model::to_load_doc(spec);
   subject.doc.threads = std::max(1U, std::thread::hardware_concurrency());
-  if (!precision.empty()) subject.doc.options["precision"] = precision;
   subject.vocabulary = spec.inputs.front().range ? spec.inputs.front().range->max + 1 : 1000;
   subject.max_length = spec.max_length;
   return subject;

@@ -69,6 +69,12 @@ def test_the_incident_runs_as_is_whatever_the_model_says(text):
     assert measure.tomllib.loads(measure.as_is(text))["native"]["mode"] == "as-is"
 
 
+def test_as_is_changes_the_native_table_alone():
+    text = '[tensors]\nmode = "x"\n[native]  # the script\nmode = "guarded"\nmodel = "m.pt"\n[limits]\nmode = "y"\n'
+    document = measure.tomllib.loads(measure.as_is(text))
+    assert document == {"tensors": {"mode": "x"}, "native": {"mode": "as-is", "model": "m.pt"}, "limits": {"mode": "y"}}
+
+
 def test_a_variant_links_the_model_and_changes_nothing_of_it(tmp_path):
     model = tmp_path / "m"
     (model / "1").mkdir(parents=True)

@@ -132,6 +132,27 @@ class Server:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
+class Watch:
+    """tonnage-watch on a process tree: the kernel's numbers, every 10 ms. A context manager; `result()` is there
+    afterwards."""
+
+    def __init__(self, program, pid, out):
+        self._command, self._out = [str(program), str(pid), str(out)], Path(out)
+        self.process = None
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self._command)
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        self.process.wait(timeout=30)
+
+    def result(self):
+        return json.loads(self._out.read_text())
+
+
 def children_of(pid):
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import json
-import signal
+import re
 import subprocess
 import tempfile
 import tomllib
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tonnage.compare import answers
 from tonnage.compare.cases import Case, version_folder
-from tonnage.serving import Server, ServerFailed
+from tonnage.serving import Server, ServerFailed, Watch
 
 OUTSTANDING = 256
 
@@ -24,7 +24,7 @@ OUTSTANDING = 256
 class Traffic:
     texts: Path | None  # JSON lines; None: random ids
     mix: str
-    seconds: float      # of each of the two loads
+    seconds: float      # of each of the three loads
     seed: int = 1
 
     def flags(self) -> list[str]:
@@ -79,23 +79,12 @@ def variant(model: Path, case: Case, folder: Path) -> Path:
 def as_is(text: str) -> str:
     """model.toml whose handler keeps gradients on and whatever its script keeps."""
     if "native" in tomllib.loads(text):
-        lines = [line for line in text.splitlines() if not line.strip().startswith("mode")]
-        at = lines.index("[native]") + 1
-        return "\n".join([*lines[:at], 'mode = "as-is"', *lines[at:]]) + "\n"
+        head, table, rest = re.split(r"(?m)^([ \t]*\[[ \t]*native[ \t]*\].*\n?)", text, maxsplit=1)
+        own = re.split(r"(?m)^(?=[ \t]*\[)", rest, maxsplit=1)[0]  # up to the next table
+        others = rest[len(own):]
+        without_mode = re.sub(r"(?m)^[ \t]*mode[ \t]*=.*\n?", "", own)
+        return head + table.rstrip("\n") + '\nmode = "as-is"\n' + without_mode + others
     return text + '\n[native]\nmode = "as-is"\n'
-
-
-class Watch:
-    """tonnage-watch beside a server: the highest use since it was started."""
-
-    def __init__(self, program: Path, pid: int, out: Path):
-        self.out = out
-        self.process = subprocess.Popen([str(program), str(pid), str(out)])
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(timeout=30)
-        return json.loads(self.out.read_text())["highest_use_bytes"]
 
 
 def _load(setup: Setup, server: Server, model: str, outstanding: int) -> dict:
@@ -122,22 +111,20 @@ def measure(case: Case, model: Path, setup: Setup) -> Measured:
     """Never raises for what the case itself does wrong: that is its result."""
     result = Measured(case)
     with tempfile.TemporaryDirectory(prefix="tonnage-compare-") as scratch:
-        folder = variant(model, case, Path(scratch, "models"))
         state = setup.state / case.name.replace(" ", "-")  # costs depend on the policy's corners
         flags = ["--memory", setup.memory, "--v2-deadline", "900s", *case.server_flags]
         try:
+            folder = variant(model, case, Path(scratch, "models"))
             # The first start learns the costs; what is measured is a start that knows them.
             with Server(setup.tonnage, folder, *flags, state=state):
                 pass
             with Server(setup.tonnage, folder, *flags, state=state) as server:
                 result.load_s = server.cold_start_s
-                watch = Watch(setup.programs / "tonnage-watch", server.process.pid, Path(scratch, "watch.json"))
-                try:
+                with Watch(setup.programs / "tonnage-watch", server.process.pid, Path(scratch, "watch.json")) as watch:
                     _fill(result, model, setup, server)
-                finally:
-                    result.peak_bytes = watch.stop()
-        except (ServerFailed, OSError, subprocess.TimeoutExpired) as error:
-            result.error = str(error).strip().splitlines()[-1]
+                result.peak_bytes = watch.result()["highest_use_bytes"]
+        except (ServerFailed, OSError, subprocess.TimeoutExpired, ValueError, KeyError) as error:
+            result.error = (str(error).strip().splitlines() or [type(error).__name__])[-1]
     return result
 
 

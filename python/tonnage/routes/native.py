@@ -6,6 +6,7 @@ What is written needs torch and what the module's own file imports, and nothing 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import inspect
 import shutil
@@ -94,7 +95,8 @@ def load(path: Path, precision: str) -> Callable[[Sequence[torch.Tensor]], list[
     except LoadFailed as error:
         raise ExportFailed(f"the written script does not load: {error.args[1]}") from error
     finally:
-        sys.path.remove(str(path.parent))
+        with contextlib.suppress(ValueError):  # not there when the folder was refused
+            sys.path.remove(str(path.parent))
 
     def run(inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         outputs = loaded.predict(inputs, ())  # no function of the script asks for names
