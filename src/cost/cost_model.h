@@ -20,6 +20,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/status.h"
@@ -63,6 +64,8 @@ class CostModel {
   Bytes predict_peak(Shape shape) const;  // the fit, without margin; any integer length
   Bytes grant(Shape shape) const;
   Duration predict_time(Shape shape) const;  // with drift()
+  // Profiled shapes that take less than what the others say of them: around each the program changes.
+  std::vector<Shape> exceptions() const;
   Determinism determinism() const;
   double margin() const;
   double drift() const;  // smoothed actual ÷ predicted time

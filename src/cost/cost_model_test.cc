@@ -27,6 +27,19 @@ double two_points(Shape s) {
   return std::max(9000.0 * s.rows * s.length, 18.0 * s.rows * s.length * s.length);
 }
 
+// As measured of two layers with eager attention: a plane decides below 80 positions, another above.
+double eager_layers(Shape s) {
+  const double tokens = 1.0 * s.rows * s.length;
+  return std::max(4608 * tokens, 12 + 2048 * tokens + 32 * tokens * s.length);
+}
+// As measured of two convolutions: one short row goes by a way that needs no scratch.
+double convolutions(Shape s) {
+  const double tokens = 1.0 * s.rows * s.length;
+  if (s.rows == 1 && s.length <= 64) return 4608 * tokens;
+  if (s.rows == 1 && s.length <= 160) return 393216 + 2304 * tokens;
+  return std::max(655360 + 2560 * tokens, 3072 * tokens);
+}
+
 template <typename Cost>
 CostModel profiled(const CostOptions& options, Cost cost, std::uint64_t max_tokens = 1U << 14) {
   CostModel model(options);
@@ -85,6 +98,24 @@ TEST(CostModel, KnowsBetweenTwoLengthsWhichProgramPointDecides) {
     EXPECT_GE(static_cast<double>(model.grant(shape).count()), cost(shape)) << length;
     EXPECT_LE(static_cast<double>(model.predict_peak(shape).count()), cost(shape) * 1.01) << length;
   }
+}
+
+TEST(CostModel, TakesThePlanesThatMostPeaksLieOnAmongThoseThatFitTheMeasuredOnes) {
+  // Three terms go through the three shortest lengths as well, and lie below all that is between them.
+  EXPECT_LT(worst_error(profiled(kEncoder, eager_layers), eager_layers), 2e-4);
+}
+
+TEST(CostModel, OneRowThatNeedsNoScratchDoesNotBendWhatIsSaidOfOtherShapes) {
+  const CostModel model = profiled(kEncoder, convolutions);
+  for (std::uint32_t length = 33; length <= 1024; length += 37) {
+    for (std::uint32_t rows = 1; rows <= 16; ++rows) {
+      const double truth = convolutions({rows, length});
+      EXPECT_GE(static_cast<double>(model.grant({rows, length}).count()), truth) << rows << " x " << length;
+      const auto predicted = static_cast<double>(model.predict_peak({rows, length}).count());
+      if (rows > 1) EXPECT_NEAR(1, predicted / truth, 1e-4) << rows << " x " << length;
+    }
+  }
+  EXPECT_EQ(3U, model.exceptions().size());
 }
 
 TEST(CostModel, LearnsAModelWithoutAFreeDim) {

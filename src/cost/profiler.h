@@ -7,14 +7,18 @@
 //  2. Small first. The corners are always measured: one row at both ends of the length, and for each
 //     length the most rows that are reachable; so extrapolation never decides about an admissible row.
 //  3. Everything between the corners stops early once five shapes in a row were predicted within 1 %.
-//  4. Then repeats with other values (deterministic or not): the smallest shape eight times, a middle
+//  4. Where a shape takes less than what the others say of it, the lengths beside it are halved until the
+//     change of the program lies between two that are near.
+//  5. Then repeats with other values (deterministic or not): the smallest shape eight times, a middle
 //     and the largest one twice; and, while half of the budget lasts, each shape twice for the median
 //     of its times.
 // Owes: each step is answered by add() or refused() before the next one is asked for.
 // Threads: the loop.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -57,10 +61,12 @@ class Profiler {
   };
 
   std::optional<ProfileStep> next_shape();
+  std::optional<ProfileStep> next_exception();
   std::optional<ProfileStep> next_edge();
   std::optional<ProfileStep> next_repeat();
   bool is_reachable(Shape shape) const;
   bool was_measured(Shape shape) const;
+  std::pair<std::uint32_t, std::uint32_t> neighbours(Shape shape, bool above) const;
   std::uint32_t most_rows(std::uint32_t length) const;
   ProfileStep step_for(Shape shape) const;
   void plan_repeats();

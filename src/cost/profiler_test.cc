@@ -55,6 +55,23 @@ TEST(Profiler, MeasuresBothEndsOfTheLengthWithOneRow) {
   EXPECT_TRUE(worker.has_run({1, 1024}));
 }
 
+TEST(Profiler, LooksForTheLengthAtWhichTheProgramOfOneRowChanges) {
+  const auto peak = [](Shape s, std::uint32_t) {
+    const double tokens = 1.0 * s.rows * s.length;
+    return s.rows == 1 && s.length <= 160 ? 393216 + 2304 * tokens : 655360 + 2560 * tokens;
+  };
+  PaperWorker worker{peak};
+  Profiler profiler(kEncoder, ProfileLimits{gib(4)});
+  worker.drive(profiler);
+  const CostModel model = profiler.take_model();
+  for (std::uint32_t length = 33; length <= 1024; length += 7) {
+    const double truth = peak({1, length}, 0);
+    const auto grant = static_cast<double>(model.grant({1, length}).count());
+    EXPECT_GE(grant, truth) << length;
+    if (length <= 144 || length > 176) EXPECT_LE(grant, truth * 1.1) << length;
+  }
+}
+
 TEST(Profiler, GoesFromSmallToLarge) {
   PaperWorker worker{linear};
   Profiler profiler(kEncoder, ProfileLimits{gib(4)});

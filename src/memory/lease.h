@@ -15,7 +15,7 @@
 //     from an earlier batch are room for the next one, not overhead on top of it. It starts at 8 MiB, and a
 //     grant far above all that was measured (a quarter and 1 MiB) starts from 8 MiB again.
 //  5. Live tensors that the model keeps after a batch are no room: the next grant comes on top of them.
-//  6. largest_grant() leaves 1/64 of the room, by which overhead varies from batch to batch.
+//  6. largest_grant() leaves 1/32 of the room, by which overhead varies from batch to batch.
 //  7. With a factor above 1 (a worker whose tensors are not all of its memory) each byte that is or
 //     may become resident is charged that many times, so that the next batch may need more than any before.
 // Grants of a device are served in ticket order by GrantQueue (memory/grant_queue.h).
@@ -72,7 +72,7 @@ class Lease {
   Bytes data_limit() const;
 
  private:
-  static constexpr std::uint64_t kCushion = 64;
+  static constexpr std::uint64_t kCushion = 32;
   Bytes charged(Bytes resident) const;
   Bytes room() const;
   Bytes use_of(Bytes grant) const { return kept_ + grant + slack_for(grant); }

@@ -58,7 +58,7 @@ TEST_F(LeaseTest, StartsFromTheFirstSlackAgainFarAboveWhatWasMeasured) {
 }
 
 TEST_F(LeaseTest, RefusesBeyondTheBudgetAndStaysAsItWas) {
-  EXPECT_EQ(mib(192) - Bytes(mib(200).count() / 64), lease_.largest_grant());
+  EXPECT_EQ(mib(192) - Bytes(mib(200).count() / 32), lease_.largest_grant());
   EXPECT_EQ("over_budget", lease_.begin(mib(193)).reason());
   EXPECT_EQ(Bytes(), lease_.amount());
   EXPECT_EQ(Bytes(), lease_.grant());
@@ -72,7 +72,7 @@ TEST_F(LeaseTest, LargestGrantAlwaysBeginsAndLittleMoreDoesNot) {
     ASSERT_TRUE(lease.begin(mib(4)).is_ok());
     lease.end(kReady + mib(12), mib(10));
     const Bytes largest = lease.largest_grant();
-    const Bytes cushion((mib(13) + free).count() / 64);
+    const Bytes cushion((mib(13) + free).count() / 32);
     EXPECT_FALSE(lease.begin(largest + cushion + Bytes(1)).is_ok()) << format_bytes(free);
     EXPECT_TRUE(lease.begin(largest).is_ok()) << format_bytes(free);
   }
@@ -90,7 +90,7 @@ TEST_F(LeaseTest, WhatIsOverTheBudgetIsNoRoom) {
   ASSERT_TRUE(lease_.begin(mib(150)).is_ok());
   lease_.end(kReady + mib(240), mib(150));
   // 240 are resident where 200 are allowed: of the 150 + 90 of overhead, 40 have to go.
-  EXPECT_EQ(mib(110) - Bytes(mib(200).count() / 64), lease_.largest_grant());
+  EXPECT_EQ(mib(110) - Bytes(mib(200).count() / 32), lease_.largest_grant());
   EXPECT_EQ("over_budget", lease_.begin(mib(110) + Bytes(1)).reason());
   EXPECT_EQ(Bytes(), lease_.grant());
   EXPECT_TRUE(lease_.begin(mib(110)).is_ok());

@@ -10,7 +10,8 @@ namespace {
 constexpr double kGoodFit = 0.0005;            // worst relative error that too few planes may keep
 constexpr double kLeastMargin = 0.005;         // deterministic: the rounding is on top
 constexpr double kLeastMarginOfValues = 0.03;  // value-dependent
-constexpr double kMarginOfFew = 0.10;          // too few shapes to hold any back
+constexpr double kException = 0.01;
+constexpr double kMarginOfFew = 0.10;  // too few shapes to hold any back
 constexpr std::size_t kFewShapes = 4;
 
 bool is_inside(Shape small, Shape large) { return small.rows <= large.rows && small.length <= large.length; }
@@ -75,6 +76,10 @@ void PeakFit::fit(std::span<const PeakSample> samples, bool value_dependent) {
 }
 
 double PeakFit::value(Shape shape) const { return clamped(value_of(planes_, shape), shape, samples_); }
+
+bool PeakFit::is_exception(const PeakSample& sample) const {
+  return value_of(planes_, sample.shape) > static_cast<double>(sample.highest) * (1 + kException);
+}
 
 double PeakFit::clamped(double value, Shape shape, std::span<const PeakSample> known) const {
   double low = 1;

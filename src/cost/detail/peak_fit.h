@@ -31,6 +31,8 @@ class PeakFit {
   void fit(std::span<const PeakSample> samples, bool value_dependent);
   double value(Shape shape) const;  // ≥ 1
   double margin() const { return margin_; }
+  // A profiled shape that takes less than the planes say: the program does something cheaper there.
+  bool is_exception(const PeakSample& sample) const;
   // Where costs were seen to be monotone: what the measured shapes that contain this one took at least, and
   // the least margin; else infinite. A margin that one odd shape made large ends here.
   double ceiling(Shape shape) const;

@@ -5,6 +5,9 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
+
+#include "cost/detail/exact_planes.h"
 
 namespace tonnage::cost::detail {
 namespace {
@@ -111,6 +114,8 @@ double value_of(const Planes& planes, Shape shape) {
 Planes fit_planes(std::span<const Point> points, double good_enough) {
   Planes best{fit_plane(points)};
   double best_error = worst_error(best, points);
+  if (best_error <= good_enough) return best;
+  if (auto exact = exact_planes(points, good_enough)) return std::move(*exact);
   std::vector<Point> sorted(points.begin(), points.end());
   // By length first: where the program changes, it changes with the sequence, seldom with the rows.
   std::sort(sorted.begin(), sorted.end(), [](const Point& a, const Point& b) {
