@@ -119,13 +119,13 @@ Status Session::answer(const wire::Message& message) {
   if (const auto* run_message = std::get_if<wire::Run>(&message.body))
     return run(message.ticket, *run_message);
   if (std::holds_alternative<wire::Stat>(message.body)) {
-    const Heap heap = read_heap();
+    const Heap heap = growth_since(heap_before_, read_heap());
     return reply(0, wire::Stats{.live = runtime_.live(),
                                 .resident = resident_.read(),
                                 .batches = batches_,
                                 .libraries = libraries_,
-                                .heap = saturating_sub(heap.resident, heap_before_.resident),
-                                .heap_used = saturating_sub(heap.used, heap_before_.used)});
+                                .heap = heap.resident,
+                                .heap_used = heap.used});
   }
   if (std::holds_alternative<wire::Trim>(message.body)) {
     runtime_.trim();
