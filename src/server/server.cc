@@ -262,7 +262,9 @@ class Running {
       for (const memory::Account* account : budget_.root().children()) {
         if (account->name() == "ingress" || account->name() == "envelopes") transient += account->used();
       }
-      const FrontUse use = front_use_.read(reading->anonymous, transient, pipeline_.open_requests() == 0);
+      const Bytes free_in_heap(::mallinfo2().fordblks);
+      const FrontUse use = front_use_.read(
+          {reading->anonymous, transient, free_in_heap, pipeline_.open_requests() == 0}, loop_.now());
       if (use.trim) ::malloc_trim(0);
       front_base_.release();
       front_base_ = budget_.root().child("front").record(use.base);
