@@ -59,12 +59,8 @@ Result<Body> parse_body(std::string_view text) {
   return body;
 }
 
-std::string_view state_of(const pipeline::ServedModel& model) {
-  if (model.is_leaving) return "UNLOADING";
-  if (model.is_ready()) return "READY";
-  const bool is_coming =
-      model.phase == pipeline::ModelPhase::kLoading || model.phase == pipeline::ModelPhase::kWarmingUp;
-  return is_coming && model.trouble.is_ok() ? "LOADING" : "UNAVAILABLE";
+bool is_final(const Status& trouble, bool waits_for_memory) {
+  return !trouble.is_ok() && (trouble.reason() != "over_budget" || !waits_for_memory);
 }
 
 struct IndexEntry {
@@ -72,6 +68,17 @@ struct IndexEntry {
   std::string_view state = "UNAVAILABLE";
   std::string reason;
 };
+
+// READY is what …/models/NAME/ready says: requests are answered, if need be by the fallback.
+IndexEntry entry_of(const pipeline::ServedModel& model, bool is_ready) {
+  if (model.is_leaving) return {model.spec->version, "UNLOADING", ""};
+  if (is_ready) {
+    return {model.spec->version, "READY",
+            model.ladder.is_resting() ? "its fallback answers: " + model.why_not_ready() : ""};
+  }
+  if (model.is_coming()) return {model.spec->version, "LOADING", ""};
+  return {model.spec->version, "UNAVAILABLE", model.why_not_ready()};
+}
 
 std::string index_json(const std::map<std::string, IndexEntry>& entries, bool only_ready) {
   std::string out = "[";
@@ -127,8 +134,7 @@ Result<Reply> ModelControl::index(bool only_ready) const {
     }
   }
   for (const pipeline::ServedModel* model : host_.pipeline.models()) {
-    entries[model->spec->name] = {model->spec->version, state_of(*model),
-                                  model->trouble.is_ok() ? "" : model->trouble.detail()};
+    entries[model->spec->name] = entry_of(*model, host_.pipeline.is_ready(*model));
   }
   return json(index_json(entries, only_ready));
 }
@@ -171,9 +177,9 @@ void ModelControl::add(const std::string& name) {
   load.is_added = true;
   const Status added = host_.pipeline.add_model(std::move(load.spec));
   if (!added.is_ok()) return fail(name, added);
-  load.give_up = host_.loop.call_after(kMemoryPatience, [this, name] {
-    const pipeline::ServedModel* model = host_.pipeline.find(name);
-    if (model != nullptr && model->trouble.reason() == "over_budget") fail(name, model->trouble);
+  load.patience = host_.loop.call_after(kMemoryPatience, [this, name] {
+    loads_.find(name)->second.waits_for_memory = false;  // the timer goes with it
+    model_changed();
   });
   model_changed();
 }
@@ -187,11 +193,11 @@ void ModelControl::model_changed() {
     const pipeline::ServedModel* model = host_.pipeline.find(name);
     const auto found = loads_.find(name);
     if (model == nullptr || found == loads_.end()) continue;
-    if (model->is_ready()) {
+    if (host_.pipeline.is_ready(*model)) {
       Completion<Reply> done = std::move(found->second.done);
       loads_.erase(found);
       done.answer(json(fmt::format(R"({{"name":{},"load":true}})", json_string(name))));
-    } else if (!model->trouble.is_ok() && model->trouble.reason() != "over_budget") {
+    } else if (is_final(model->trouble, found->second.waits_for_memory)) {
       fail(name, model->trouble);
     }
   }

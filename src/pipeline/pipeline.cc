@@ -122,7 +122,7 @@ Status Pipeline::admit(ServedModel& model, request::Request& request, TimePoint 
   question.ingress_limit = options_.ingress_limit;
   question.largest_possible_grant = largest_possible_grant(model);
   question.ready = model.accepts();
-  question.not_ready_why = model.trouble.is_ok() ? "the model is still loading" : model.trouble.detail();
+  if (!question.ready) question.not_ready_why = model.why_not_ready();
   const bool is_long = model.lane_for(question.longest).is_long;
   question.load.work_ahead = model.work_ahead(is_long);
   question.load.residual = model.residual(now, is_long);

@@ -47,6 +47,17 @@ bool ServedModel::is_ready() const {
   });
 }
 
+bool ServedModel::is_coming() const {
+  return (phase == ModelPhase::kLoading || phase == ModelPhase::kWarmingUp) && trouble.is_ok();
+}
+
+std::string ServedModel::why_not_ready() const {
+  if (!trouble.is_ok()) return trouble.detail();
+  if (is_leaving) return "the model is being unloaded";
+  if (ladder.is_resting()) return resting_status().detail();
+  return "the model is loading";
+}
+
 bool ServedModel::accepts() const {
   if (phase != ModelPhase::kReady || is_leaving) return false;
   return std::ranges::any_of(workers, [](const WorkerSlot& slot) {

@@ -118,7 +118,11 @@ struct ServedModel {
   // what the machine does now is put on top where it is asked.
   std::vector<Duration> row_work;
 
+  // By itself; whether its requests are answered is Pipeline::is_ready.
   bool is_ready() const;
+  // On its way to it, and nothing is wrong so far.
+  bool is_coming() const;
+  std::string why_not_ready() const;
   // Rows are still taken while a worker is being replaced: it will be back.
   bool accepts() const;
   LaneSlot& lane_for(std::uint32_t length);
