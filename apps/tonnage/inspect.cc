@@ -8,7 +8,6 @@
 #include "base/json_text.h"
 #include "lone_model.h"
 #include "model/route.h"
-#include "names.h"
 #include "options.h"
 #include "server/inspect.h"
 
@@ -48,7 +47,7 @@ void print_table(const server::Inspection& seen) {
   print_tensors("output", spec.outputs);
   fmt::print("\n  weights {}   base {}   ready after {:.1f} s   {}   margin {:.2f} %   enforcement {}\n",
              format_bytes(seen.memory.weights), format_bytes(seen.memory.base), to_seconds(seen.cold_start),
-             determinism_name(seen.determinism), seen.margin * 100, tier_text(spec));
+             cost::determinism_name(seen.determinism), seen.margin * 100, tier_text(spec));
   if (const auto& memory = seen.memory.accounts) {
     fmt::print("  resident {}: libraries {}, weights {}, tensors {}, caches {}, remainder {}\n",
                format_bytes(memory->resident), format_bytes(memory->libraries), format_bytes(memory->weights),
@@ -94,7 +93,7 @@ void print_json(const server::Inspection& seen) {
       "],\"weights_bytes\":{},\"base_bytes\":{},\"budget_bytes\":{},\"cold_start_ms\":{:.1f},"
       "\"determinism\":\"{}\",\"margin\":{:.6f},\"enforcement\":\"{}\",\"metadata\":{{",
       seen.memory.weights.count(), seen.memory.base.count(), seen.budget.count(), to_millis(seen.cold_start),
-      determinism_name(seen.determinism), seen.margin, tier_text(spec));
+      cost::determinism_name(seen.determinism), seen.margin, tier_text(spec));
   bool first = true;
   for (const auto& [key, value] : spec.metadata) {
     out += (first ? "" : ",") + json_string(key) + ":" + json_string(value);

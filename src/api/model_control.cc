@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <utility>
 
@@ -22,11 +21,6 @@ Reply json(std::string body) { return {"application/json", {}, std::move(body), 
 Status unknown(const std::string& name) {
   return {Code::kNotFound, "unknown_model",
           fmt::format("failed to load '{}': the repository holds no such model", name)};
-}
-
-std::string name_of(const model::RepositoryEntry& entry) {
-  if (entry.spec.is_ok()) return entry.spec->name;
-  return std::filesystem::path(entry.directory).filename().string();
 }
 
 // What a body may say. `ready`: of an index call.
@@ -124,8 +118,8 @@ Result<Reply> ModelControl::index(bool only_ready) const {
   TONNAGE_ASSIGN(const std::vector<model::RepositoryEntry> held, host_.scan());
   std::map<std::string, IndexEntry> entries;
   for (const model::RepositoryEntry& entry : held) {
-    IndexEntry& row = entries[name_of(entry)];
-    const auto reason = reasons_.find(name_of(entry));
+    IndexEntry& row = entries[entry.name()];
+    const auto reason = reasons_.find(entry.name());
     row.reason = reason == reasons_.end() ? "not loaded" : reason->second;
     if (!entry.spec.is_ok()) {
       row.reason = entry.spec.status().detail();
@@ -141,8 +135,7 @@ Result<Reply> ModelControl::index(bool only_ready) const {
 
 Result<model::ModelSpec> ModelControl::find(const std::string& name) const {
   TONNAGE_ASSIGN(std::vector<model::RepositoryEntry> held, host_.scan());
-  const auto found =
-      std::ranges::find_if(held, [&](const model::RepositoryEntry& entry) { return name_of(entry) == name; });
+  const auto found = std::ranges::find(held, name, &model::RepositoryEntry::name);
   if (found == held.end()) return unknown(name);
   if (found->spec.is_ok()) return std::move(found->spec);
   return invalid("load_failed", fmt::format("failed to load '{}': {}", name, found->spec.status().detail()));

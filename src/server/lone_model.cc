@@ -37,14 +37,6 @@ class Profiles final : public cost::ProfileStorePort {
   bool forget_;
 };
 
-pipeline::PipelineOptions pipeline_options(const ServerOptions& options) {
-  pipeline::PipelineOptions pipeline;
-  pipeline.compute_tokens = memory::detect_cores().cores;
-  pipeline.launch = [programs = Programs{options.worker_directory, options.python, pipeline.compute_tokens}](
-                        const model::ModelSpec& spec) { return launch_command(spec, programs); };
-  return pipeline;
-}
-
 }  // namespace
 
 struct LoneModel::State {
@@ -52,7 +44,7 @@ struct LoneModel::State {
       : log(telemetry::make_null_log()),
         budget("host", limit),
         profiles(state::StateStore::open(options.state_directory, *log), forget),
-        pipeline(pipeline_options(options), {loop, processes, budget, *log, &profiles}) {}
+        pipeline(worker_side(options), {loop, processes, budget, *log, &profiles}) {}
 
   std::unique_ptr<telemetry::Log> log;
   boost::asio::io_context io{1};
