@@ -53,7 +53,6 @@ bool ServedModel::is_coming() const {
 
 std::string ServedModel::why_not_ready() const {
   if (!trouble.is_ok()) return trouble.detail();
-  if (is_leaving) return "the model is being unloaded";
   if (ladder.is_resting()) return resting_status().detail();
   return "the model is loading";
 }
