@@ -50,6 +50,10 @@ struct RotationDecision {
   std::string_view why{};                             // of kRefuse: no_room, line_too_low
 };
 
+// Why it should be replaced, if at all; from the first five fields alone.
+std::optional<RotationReason> rotation_reason(const model::RotationOptions& options,
+                                              const RotationState& state);
+
 RotationDecision decide_rotation(const model::RotationOptions& options, const RotationState& state,
                                  TimePoint now);
 
