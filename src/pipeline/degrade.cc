@@ -57,11 +57,9 @@ void Pipeline::divert_waiting(ServedModel& model) {
   ServedModel* const runner = runner_of(model);
   if (runner == nullptr) return fail_waiting(model, resting_status());
   std::map<std::uint64_t, std::vector<lane::QueuedRow>> requests;
-  const auto add = [&](const lane::QueuedRow& row) {
+  for (const lane::QueuedRow& row : model.waiting()) {
     requests[(std::uint64_t{row.request.generation} << 32U) | row.request.index].push_back(row);
-  };
-  for (LaneSlot& slot : model.lanes) std::ranges::for_each(slot.lane.window(slot.lane.rows()), add);
-  for (const Group& group : model.retries) std::ranges::for_each(group.rows, add);
+  }
   for (auto& [packed, rows] : requests) {
     const request::RequestId id = rows.front().request;
     model.forget_rows(id);

@@ -123,14 +123,7 @@ void Pipeline::worker_lost(ServedModel& model, const supervisor::Worker& worker)
 }
 
 void Pipeline::fail_waiting(ServedModel& model, const Status& status) {
-  std::vector<request::RequestId> waiting;
-  for (LaneSlot& slot : model.lanes) {
-    for (const lane::QueuedRow& row : slot.lane.window(slot.lane.rows())) waiting.push_back(row.request);
-  }
-  for (const Group& group : model.retries) {
-    for (const lane::QueuedRow& row : group.rows) waiting.push_back(row.request);
-  }
-  for (const request::RequestId id : waiting) open_.fail(id, status);
+  for (const lane::QueuedRow& row : model.waiting()) open_.fail(row.request, status);
 }
 
 void Pipeline::begin_warm_up(ServedModel& model, supervisor::Worker& worker) {

@@ -181,6 +181,17 @@ std::size_t ServedModel::waiting_rows() const {
   return rows;
 }
 
+std::vector<lane::QueuedRow> ServedModel::waiting() {
+  std::vector<lane::QueuedRow> rows;
+  rows.reserve(waiting_rows());
+  const auto add = [&rows](std::span<const lane::QueuedRow> more) {
+    rows.insert(rows.end(), more.begin(), more.end());
+  };
+  for (LaneSlot& slot : lanes) add(slot.lane.window(slot.lane.rows()));
+  for (const Group& group : retries) add(group.rows);
+  return rows;
+}
+
 bool ServedModel::has_work() const {
   return waiting_rows() > 0 ||
          std::ranges::any_of(workers, [](const WorkerSlot& slot) { return slot.in_flight.has_value(); });

@@ -149,6 +149,7 @@ struct ServedModel {
   // The bound of the lanes is of seconds that will really pass.
   void tighten_lanes();
   std::size_t waiting_rows() const;
+  std::vector<lane::QueuedRow> waiting();  // those rows
   bool has_work() const;
   // Compute tokens that all its workers hold at once; a worker takes at most what the `device` has.
   std::uint32_t tokens(std::uint32_t device) const;
