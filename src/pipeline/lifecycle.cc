@@ -160,11 +160,15 @@ void Pipeline::begin_warm_up(ServedModel& model, supervisor::Worker& worker) {
         host_.loop.post(
             [this, &model, alive = std::weak_ptr<bool>(model.alive), cost = std::move(cost)]() mutable {
               if (alive.expired()) return;
+              if (auto rest = model.warm_up->take_rest(); rest && !cost.is_ok())
+                model.half_learned.emplace(model.fingerprint, std::move(*rest));
               model.warm_up.reset();
               warmed_up(model, std::move(cost));
               save_profile(model);
             });
       });
+  if (auto rest = std::exchange(model.half_learned, std::nullopt); rest && rest->first == model.fingerprint)
+    model.warm_up->go_on_with(std::move(rest->second));
   model.warm_up->start();
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cost/cost_model.h"
@@ -91,6 +92,8 @@ struct ServedModel {
   std::string fingerprint;
   std::optional<cost::CostModel> cost;
   std::unique_ptr<WarmUp> warm_up;
+  // What a warm-up had learned when its worker was lost, of the model with that fingerprint.
+  std::optional<std::pair<std::string, cost::Profiler>> half_learned;
   std::uint64_t warm_ups = 0;  // begun
   Loop::Timer warm_up_again;
   TimePoint resting_since = kNever;  // the ladder stands on its last step
