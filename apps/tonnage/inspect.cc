@@ -24,6 +24,14 @@ std::string_view tier_text(const model::ModelSpec& spec) {
   return model::tier_name(model::route_of(spec.route).tier);
 }
 
+// Whether predictions could refuse is counted from traffic, so only a running server knows.
+std::string_view enforce_text(const model::ModelSpec& spec) {
+  return spec.enforce == model::Enforce::kOn ? "predictions refuse (enforce = \"on\")"
+                                             : "predictions refuse nothing (enforce = \"observe\"); whether "
+                                               "they safely may, a running server "
+                                               "counts: safe_to_enforce in /v1/tonnage/status";
+}
+
 void print_tensors(const char* title, const std::vector<model::TensorSpec>& tensors) {
   for (const model::TensorSpec& tensor : tensors) {
     fmt::print("  {:<7} {:<22} {:<6} {}", title, tensor.name, tensor::datatype_name(tensor.type),
@@ -70,6 +78,10 @@ void print_table(const server::Inspection& seen) {
   fmt::print("\n  largest admissible batch in a budget of {}:\n", format_bytes(seen.budget));
   for (const server::LargestBatch& largest : seen.largest)
     fmt::print("    length {:>5}: {} rows\n", largest.length, largest.rows);
+  const Bytes missing = saturating_sub(seen.smallest.total(), seen.budget);
+  fmt::print("\n  smallest budget {}{}\n", seen.smallest.to_string(),
+             missing == Bytes() ? "" : fmt::format("; {} are missing", format_bytes(missing)));
+  fmt::print("  {}\n", enforce_text(spec));
 }
 
 void append_tensors(std::string& out, const std::vector<model::TensorSpec>& tensors) {
@@ -122,7 +134,10 @@ void print_json(const server::Inspection& seen) {
     out += fmt::format("{}{{\"length\":{},\"rows\":{}}}", i > 0 ? "," : "", seen.largest[i].length,
                        seen.largest[i].rows);
   }
-  fmt::print("{}]}}\n", out);
+  // safe_to_enforce: null is not known; a running server counts it.
+  fmt::print("{}],\"smallest_budget_bytes\":{},\"enforce\":\"{}\",\"safe_to_enforce\":{}}}\n", out,
+             seen.smallest.total().count(), model::enforce_name(spec.enforce),
+             spec.enforce == model::Enforce::kOn ? "true" : "null");
 }
 
 }  // namespace

@@ -51,6 +51,8 @@ class Lease {
   Status begin(Bytes grant);
   // Room less what largest_grant() leaves of it.
   static Bytes usable(Bytes room) { return room - Bytes(room.count() / kCushion); }
+  // The least room of which so much is usable.
+  static Bytes room_for(Bytes used) { return used + Bytes(used.count() / (kCushion - 1)); }
   // `resident` = RssAnon read by the front after the batch; peak = tensor bytes the worker reported;
   // highest = the most that was resident at any time since ready, where the kernel knows it: a worker
   // that frees at once shows little afterwards, and needs its overhead all the same.

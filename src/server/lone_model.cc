@@ -104,6 +104,7 @@ LoneModel::~LoneModel() = default;
 const pipeline::ServedModel& LoneModel::model() const { return *state_->pipeline.find(state_->name); }
 supervisor::Worker& LoneModel::worker() { return *model().workers.front().worker; }
 Bytes LoneModel::budget() const { return state_->budget.root().limit(); }
+Bytes LoneModel::shared() const { return state_->budget.root().child("shared").used(); }
 Loop& LoneModel::loop() { return state_->loop; }
 void LoneModel::run() { state_->run(); }
 void LoneModel::stop() { state_->io.stop(); }

@@ -101,6 +101,7 @@ struct WorkerMemory {
   Bytes weights;
   Bytes lease;
   Bytes grant;
+  Bytes slack;  // what batches took on top of their tensors, as learned
   Bytes live_baseline;
   Bytes live;
   memory::ProcessReading reading;
