@@ -8,15 +8,10 @@
 #include <optional>
 #include <vector>
 
+#include "http/detail/hex.h"
+
 namespace tonnage::http {
 namespace {
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 std::optional<std::string> percent_decode(std::string_view text) {
   std::string out;
