@@ -53,8 +53,9 @@ Result<Body> parse_body(std::string_view text) {
   return body;
 }
 
-bool is_final(const Status& trouble, bool waits_for_memory) {
-  return !trouble.is_ok() && (trouble.reason() != "over_budget" || !waits_for_memory);
+bool has_failed(const pipeline::ServedModel& model, bool waits_for_memory) {
+  if (model.trouble.is_ok() || model.warms_up_again()) return false;
+  return model.trouble.reason() != "over_budget" || !waits_for_memory;
 }
 
 struct IndexEntry {
@@ -190,7 +191,7 @@ void ModelControl::model_changed() {
       Completion<Reply> done = std::move(found->second.done);
       loads_.erase(found);
       done.answer(json(fmt::format(R"({{"name":{},"load":true}})", json_string(name))));
-    } else if (is_final(model->trouble, found->second.waits_for_memory)) {
+    } else if (has_failed(*model, found->second.waits_for_memory)) {
       fail(name, model->trouble);
     }
   }

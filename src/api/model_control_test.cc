@@ -107,6 +107,19 @@ TEST_F(ModelControlTest, ALoadWhoseMemoryIsFoundMissingLateIsAnsweredThen) {
   EXPECT_TRUE(rig_.pipe->models().empty());
 }
 
+TEST_F(ModelControlTest, ALoadOutlivesAWorkerThatIsKilledForMemoryInTheWarmUp) {
+  std::optional<Result<Reply>> answer;
+  int runs = 0;
+  rig_.processes.model.fault = [&](const FakeBatch&) {
+    return ++runs == 9 ? FakeFault::kMemoryKill : FakeFault::kNone;
+  };
+  call(AdminKind::kLoad, answer);
+  rig_.loop.advance(seconds(20));
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_TRUE(answer->is_ok()) << answer->status().to_string();
+  EXPECT_EQ(2U, rig_.processes.starts());
+}
+
 TEST_F(ModelControlTest, AModelWhoseFallbackAnswersIsReadyInTheIndexToo) {
   constexpr std::uint32_t kLarge = 64;  // a length that only the large model pads to
   model::ModelSpec spare = named("spare");

@@ -109,6 +109,8 @@ void Pipeline::worker_changed(ServedModel& model, const std::string& worker) {
 }
 
 void Pipeline::worker_lost(ServedModel& model, const supervisor::Worker& worker) {
+  // What it means that a warm-up lost its worker is said when that has ended.
+  if (model.warm_up && model.warm_up->runs_on(worker)) return;
   // A model that failed for good keeps its own reason, and so does one that leaves; their stopped workers
   // have none of interest.
   if (model.phase != ModelPhase::kFailed && !model.is_leaving && !worker.last_error().is_ok()) {
@@ -167,6 +169,7 @@ void Pipeline::begin_warm_up(ServedModel& model, supervisor::Worker& worker) {
               save_profile(model);
             });
       });
+  if (model.warms_up_again()) model.trouble = Status::ok();
   if (auto rest = std::exchange(model.half_learned, std::nullopt); rest && rest->first == model.fingerprint)
     model.warm_up->go_on_with(std::move(rest->second));
   model.warm_up->start();

@@ -126,6 +126,8 @@ struct ServedModel {
   // On its way to it, and nothing is wrong so far.
   bool is_coming() const;
   std::string why_not_ready() const;
+  // Its trouble is a warm-up that lost its worker, and the next one goes on with what was learned.
+  bool warms_up_again() const { return half_learned && trouble.reason() == "warm_up_failed"; }
   // Rows are still taken while a worker is being replaced: it will be back.
   bool accepts() const;
   LaneSlot& lane_for(std::uint32_t length);

@@ -73,7 +73,8 @@ Result<LoneModel> LoneModel::start(const ServerOptions& options, bool forget,
   pipeline::Pipeline& pipeline = state->pipeline;
   pipeline.on_model_change([s = state.get()] {
     const pipeline::ServedModel* model = s->pipeline.find(s->name);
-    if (model->phase == pipeline::ModelPhase::kReady || !model->trouble.is_ok()) s->io.stop();
+    const bool has_failed = !model->trouble.is_ok() && !model->warms_up_again();
+    if (model->phase == pipeline::ModelPhase::kReady || has_failed) s->io.stop();
   });
   Loop::Timer tick;
   const std::function<void()> report = [&] {

@@ -31,6 +31,7 @@ class WarmUp {
   void start();
   // After an error: what was measured, where another worker can go on with it.
   std::optional<cost::Profiler> take_rest();
+  bool runs_on(const supervisor::Worker& worker) const { return &worker == &worker_; }
   double progress() const { return profiler_.progress(); }
 
  private:
