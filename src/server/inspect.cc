@@ -50,7 +50,8 @@ SmallestBudget smallest_budget(LoneModel& lone, const supervisor::WorkerMemory& 
   smallest.shared = lone.shared();
   smallest.loading = saturating_sub(supervisor::start_charge(lone.worker().options()), smallest.shared);
   const double charged = model::charged_per_byte(model::route_of(model.spec->route).tier);
-  smallest.row = lease_for(model.cost->grant({1, smallest.length}), memory.slack, charged);
+  const std::uint32_t padded = smallest.length == 0 ? 0 : model.spec->padded(smallest.length);
+  smallest.row = lease_for(model.cost->grant({1, padded}), memory.slack, charged);
   smallest.envelope = api::envelope_bytes(pipeline::synthetic_request(model.spec, 1, smallest.length, 1));
   return smallest;
 }
