@@ -6,8 +6,8 @@
 //  2. Begins beside the old worker only where the standby's whole charge is free now. Memory that comes
 //     back by itself is waited for, at most kMemoryPatience.
 //  3. What does not fit is dropped and loaded, or refused, as the model says. Nothing is dropped that would
-//     not fit afterwards; a line that a fresh worker
-//     would cross as well is refused, because no rotation can help.
+//     not fit afterwards; a line that a fresh worker would cross as well is refused, because no rotation
+//     can help.
 // Threads: any, no state. Cannot fail.
 #pragma once
 
