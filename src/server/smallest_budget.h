@@ -24,7 +24,7 @@ struct SmallestBudget {
   std::string to_string() const;
 };
 
-// The lease of a fresh worker for a grant, `slack` being what was learned of batches' overhead.
+// The lease of a fresh worker for a grant, `slack` being the most that batches took on top.
 Bytes lease_for(Bytes grant, Bytes slack, double charged_per_byte);
 
 }  // namespace tonnage::server
