@@ -8,7 +8,6 @@
 #include "base/json_text.h"
 #include "lone_model.h"
 #include "model/route.h"
-#include "names.h"
 #include "options.h"
 #include "server/inspect.h"
 
@@ -23,6 +22,14 @@ std::string dims_text(const std::vector<std::int64_t>& dims) {
 
 std::string_view tier_text(const model::ModelSpec& spec) {
   return model::tier_name(model::route_of(spec.route).tier);
+}
+
+// Whether predictions could refuse is counted from traffic, so only a running server knows.
+std::string_view enforce_text(const model::ModelSpec& spec) {
+  return spec.enforce == model::Enforce::kOn ? "predictions refuse (enforce = \"on\")"
+                                             : "predictions refuse nothing (enforce = \"observe\"); whether "
+                                               "they safely may, a running server "
+                                               "counts: safe_to_enforce in /v1/tonnage/status";
 }
 
 void print_tensors(const char* title, const std::vector<model::TensorSpec>& tensors) {
@@ -48,7 +55,7 @@ void print_table(const server::Inspection& seen) {
   print_tensors("output", spec.outputs);
   fmt::print("\n  weights {}   base {}   ready after {:.1f} s   {}   margin {:.2f} %   enforcement {}\n",
              format_bytes(seen.memory.weights), format_bytes(seen.memory.base), to_seconds(seen.cold_start),
-             determinism_name(seen.determinism), seen.margin * 100, tier_text(spec));
+             cost::determinism_name(seen.determinism), seen.margin * 100, tier_text(spec));
   if (const auto& memory = seen.memory.accounts) {
     fmt::print("  resident {}: libraries {}, weights {}, tensors {}, caches {}, remainder {}\n",
                format_bytes(memory->resident), format_bytes(memory->libraries), format_bytes(memory->weights),
@@ -71,6 +78,10 @@ void print_table(const server::Inspection& seen) {
   fmt::print("\n  largest admissible batch in a budget of {}:\n", format_bytes(seen.budget));
   for (const server::LargestBatch& largest : seen.largest)
     fmt::print("    length {:>5}: {} rows\n", largest.length, largest.rows);
+  const Bytes missing = saturating_sub(seen.smallest.total(), seen.budget);
+  fmt::print("\n  smallest budget {}{}\n", seen.smallest.to_string(),
+             missing == Bytes() ? "" : fmt::format("; {} are missing", format_bytes(missing)));
+  fmt::print("  {}\n", enforce_text(spec));
 }
 
 void append_tensors(std::string& out, const std::vector<model::TensorSpec>& tensors) {
@@ -94,7 +105,7 @@ void print_json(const server::Inspection& seen) {
       "],\"weights_bytes\":{},\"base_bytes\":{},\"budget_bytes\":{},\"cold_start_ms\":{:.1f},"
       "\"determinism\":\"{}\",\"margin\":{:.6f},\"enforcement\":\"{}\",\"metadata\":{{",
       seen.memory.weights.count(), seen.memory.base.count(), seen.budget.count(), to_millis(seen.cold_start),
-      determinism_name(seen.determinism), seen.margin, tier_text(spec));
+      cost::determinism_name(seen.determinism), seen.margin, tier_text(spec));
   bool first = true;
   for (const auto& [key, value] : spec.metadata) {
     out += (first ? "" : ",") + json_string(key) + ":" + json_string(value);
@@ -123,7 +134,10 @@ void print_json(const server::Inspection& seen) {
     out += fmt::format("{}{{\"length\":{},\"rows\":{}}}", i > 0 ? "," : "", seen.largest[i].length,
                        seen.largest[i].rows);
   }
-  fmt::print("{}]}}\n", out);
+  // safe_to_enforce: null is not known; a running server counts it.
+  fmt::print("{}],\"smallest_budget_bytes\":{},\"enforce\":\"{}\",\"safe_to_enforce\":{}}}\n", out,
+             seen.smallest.total().count(), model::enforce_name(spec.enforce),
+             spec.enforce == model::Enforce::kOn ? "true" : "null");
 }
 
 }  // namespace

@@ -48,9 +48,13 @@ Status check_expired(const Question& q) {
   return {Code::kDeadlineExceeded, "expired", "the deadline had passed when the request was admitted"};
 }
 
+cost::Shape shape_of(const Question& q) {
+  return {.rows = rows_at_once(q), .length = q.spec->padded(q.longest)};
+}
+
 Status check_grant(const Question& q) {
-  const cost::Shape shape{.rows = rows_at_once(q), .length = q.spec->padded(q.longest)};
-  const Bytes predicted = q.cost->grant(shape);
+  const cost::Shape shape = shape_of(q);
+  const Bytes predicted = needed_grant(q);
   if (predicted <= q.largest_possible_grant) return Status::ok();
   std::string text = fmt::format("running {} {} needs a predicted {} and at most {} can be had", shape.rows,
                                  shape.rows == 1 ? "row" : "rows", format_bytes(predicted),
@@ -75,7 +79,7 @@ int retry_after(double excess, double jitter) {
 Status check_deadline(const Question& q) {
   if (q.deadline == kNever) return Status::ok();
   // predict_time() has the drift already.
-  const Duration alone = q.cost->predict_time({.rows = rows_at_once(q), .length = q.spec->padded(q.longest)});
+  const Duration alone = q.cost->predict_time(shape_of(q));
   const double wait = to_seconds(predicted_wait(q.load)) + to_seconds(alone) +
                       to_seconds(q.load.batch) * q.load.actual_over_predicted;
   const double left = to_seconds(q.deadline - q.now);
@@ -95,6 +99,8 @@ Duration predicted_wait(const Load& load) {
   const double wait = (to_seconds(load.residual) + queue) * load.actual_over_predicted;
   return from_seconds(std::clamp(wait, 0.0, kLongestWait));
 }
+
+Bytes needed_grant(const Question& q) { return q.cost->grant(shape_of(q)); }
 
 std::uint32_t largest_admissible_length(const cost::CostModel& cost, const model::ModelSpec& spec,
                                         Bytes limit) {

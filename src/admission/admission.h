@@ -40,16 +40,18 @@ struct Question {
   std::uint32_t longest = 0;  // longest row's length
   Bytes envelope;
   Bytes ingress_limit;           // what one request may hold in the front at most
-  Bytes largest_possible_grant;  // with everything else given back
+  Bytes largest_possible_grant;  // with everything else given back; less will do where it is enough
   bool ready = true;
-  std::string not_ready_why;
-  Load load;
+  std::string not_ready_why;  // where it is not
+  Load load;                  // where there is a deadline
   TimePoint now{};
   TimePoint deadline = kNever;
   double jitter = 0;  // in [0, 1)
 };
 
 Duration predicted_wait(const Load& load);
+// What the batch with the request's longest row takes at least; needs `cost`.
+Bytes needed_grant(const Question& question);
 // Largest length of a single row whose grant fits into `limit`; 0: none.
 std::uint32_t largest_admissible_length(const cost::CostModel& cost, const model::ModelSpec& spec,
                                         Bytes limit);

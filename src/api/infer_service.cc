@@ -135,10 +135,7 @@ CallId InferService::infer(InferCall body, Completion<Reply> done) {
 
 Status InferService::begin(std::shared_ptr<Call> call, InferCall body) {
   TONNAGE_ASSIGN(const pipeline::ServedModel* model, resolve(body.model, body.version));
-  if (!model->accepts()) {
-    return {Code::kUnavailable, "not_ready",
-            model->trouble.is_ok() ? "the model is loading" : model->trouble.detail()};
-  }
+  if (!model->accepts()) return {Code::kUnavailable, "not_ready", model->why_not_ready()};
   call->spec = model->spec;
   call->envelope = std::move(body.ingress);
   TONNAGE_TRY(call->envelope.transfer(envelopes_));
@@ -299,8 +296,7 @@ std::string InferService::not_ready_why() const {
     why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", name, status.detail());
   for (const pipeline::ServedModel* model : host_.pipeline.models()) {
     if (host_.pipeline.is_ready(*model) || !is_expected(*model)) continue;
-    why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", model->spec->name,
-                       model->trouble.is_ok() ? "loading" : model->trouble.detail());
+    why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", model->spec->name, model->why_not_ready());
   }
   return why.empty() && host_.pipeline.models().empty() ? "no model is served" : why;
 }
@@ -308,8 +304,7 @@ std::string InferService::not_ready_why() const {
 Status InferService::model_ready(std::string_view model, std::string_view version) const {
   TONNAGE_ASSIGN(const pipeline::ServedModel* found, resolve(model, version));
   if (host_.pipeline.is_ready(*found)) return Status::ok();
-  return {Code::kUnavailable, "not_ready",
-          found->trouble.is_ok() ? "the model is loading" : found->trouble.detail()};
+  return {Code::kUnavailable, "not_ready", found->why_not_ready()};
 }
 
 std::string InferService::server_metadata() const {

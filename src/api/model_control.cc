@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <utility>
 
@@ -22,11 +21,6 @@ Reply json(std::string body) { return {"application/json", {}, std::move(body), 
 Status unknown(const std::string& name) {
   return {Code::kNotFound, "unknown_model",
           fmt::format("failed to load '{}': the repository holds no such model", name)};
-}
-
-std::string name_of(const model::RepositoryEntry& entry) {
-  if (entry.spec.is_ok()) return entry.spec->name;
-  return std::filesystem::path(entry.directory).filename().string();
 }
 
 // What a body may say. `ready`: of an index call.
@@ -59,12 +53,9 @@ Result<Body> parse_body(std::string_view text) {
   return body;
 }
 
-std::string_view state_of(const pipeline::ServedModel& model) {
-  if (model.is_leaving) return "UNLOADING";
-  if (model.is_ready()) return "READY";
-  const bool is_coming =
-      model.phase == pipeline::ModelPhase::kLoading || model.phase == pipeline::ModelPhase::kWarmingUp;
-  return is_coming && model.trouble.is_ok() ? "LOADING" : "UNAVAILABLE";
+bool has_failed(const pipeline::ServedModel& model, bool waits_for_memory) {
+  if (model.trouble.is_ok() || model.warms_up_again()) return false;
+  return model.trouble.reason() != "over_budget" || !waits_for_memory;
 }
 
 struct IndexEntry {
@@ -72,6 +63,17 @@ struct IndexEntry {
   std::string_view state = "UNAVAILABLE";
   std::string reason;
 };
+
+// READY is what …/models/NAME/ready says: requests are answered, if need be by the fallback.
+IndexEntry entry_of(const pipeline::ServedModel& model, bool is_ready) {
+  if (model.is_leaving) return {model.spec->version, "UNLOADING", ""};
+  if (is_ready) {
+    return {model.spec->version, "READY",
+            model.ladder.is_resting() ? "its fallback answers: " + model.why_not_ready() : ""};
+  }
+  if (model.is_coming()) return {model.spec->version, "LOADING", ""};
+  return {model.spec->version, "UNAVAILABLE", model.why_not_ready()};
+}
 
 std::string index_json(const std::map<std::string, IndexEntry>& entries, bool only_ready) {
   std::string out = "[";
@@ -117,8 +119,8 @@ Result<Reply> ModelControl::index(bool only_ready) const {
   TONNAGE_ASSIGN(const std::vector<model::RepositoryEntry> held, host_.scan());
   std::map<std::string, IndexEntry> entries;
   for (const model::RepositoryEntry& entry : held) {
-    IndexEntry& row = entries[name_of(entry)];
-    const auto reason = reasons_.find(name_of(entry));
+    IndexEntry& row = entries[entry.name()];
+    const auto reason = reasons_.find(entry.name());
     row.reason = reason == reasons_.end() ? "not loaded" : reason->second;
     if (!entry.spec.is_ok()) {
       row.reason = entry.spec.status().detail();
@@ -127,16 +129,14 @@ Result<Reply> ModelControl::index(bool only_ready) const {
     }
   }
   for (const pipeline::ServedModel* model : host_.pipeline.models()) {
-    entries[model->spec->name] = {model->spec->version, state_of(*model),
-                                  model->trouble.is_ok() ? "" : model->trouble.detail()};
+    entries[model->spec->name] = entry_of(*model, host_.pipeline.is_ready(*model));
   }
   return json(index_json(entries, only_ready));
 }
 
 Result<model::ModelSpec> ModelControl::find(const std::string& name) const {
   TONNAGE_ASSIGN(std::vector<model::RepositoryEntry> held, host_.scan());
-  const auto found =
-      std::ranges::find_if(held, [&](const model::RepositoryEntry& entry) { return name_of(entry) == name; });
+  const auto found = std::ranges::find(held, name, &model::RepositoryEntry::name);
   if (found == held.end()) return unknown(name);
   if (found->spec.is_ok()) return std::move(found->spec);
   return invalid("load_failed", fmt::format("failed to load '{}': {}", name, found->spec.status().detail()));
@@ -171,9 +171,9 @@ void ModelControl::add(const std::string& name) {
   load.is_added = true;
   const Status added = host_.pipeline.add_model(std::move(load.spec));
   if (!added.is_ok()) return fail(name, added);
-  load.give_up = host_.loop.call_after(kMemoryPatience, [this, name] {
-    const pipeline::ServedModel* model = host_.pipeline.find(name);
-    if (model != nullptr && model->trouble.reason() == "over_budget") fail(name, model->trouble);
+  load.patience = host_.loop.call_after(kMemoryPatience, [this, name] {
+    loads_.find(name)->second.waits_for_memory = false;  // the timer goes with it
+    model_changed();
   });
   model_changed();
 }
@@ -187,11 +187,11 @@ void ModelControl::model_changed() {
     const pipeline::ServedModel* model = host_.pipeline.find(name);
     const auto found = loads_.find(name);
     if (model == nullptr || found == loads_.end()) continue;
-    if (model->is_ready()) {
+    if (host_.pipeline.is_ready(*model)) {
       Completion<Reply> done = std::move(found->second.done);
       loads_.erase(found);
       done.answer(json(fmt::format(R"({{"name":{},"load":true}})", json_string(name))));
-    } else if (!model->trouble.is_ok() && model->trouble.reason() != "over_budget") {
+    } else if (has_failed(*model, found->second.waits_for_memory)) {
       fail(name, model->trouble);
     }
   }

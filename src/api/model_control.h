@@ -5,8 +5,9 @@
 // Promises:
 //  1. Names are looked up among what the repository holds; no path is ever built from one.
 //  2. load is answered when the model is ready, or with the reason why it is not; then nothing of it is
-//     left. A model that is loaded already is read again: what cannot be read leaves it as it was, then
-//     it is drained and replaced.
+//     left. It waits half a minute for memory that another one gives back, and as long as it takes for what
+//     is on its way. A model that is loaded already is read again: what cannot be read leaves it as it was,
+//     then it is drained and replaced.
 //  3. unload is answered at once; what the model took is finished, within the drain time.
 // Threads: the loop. Fails with: not_found/unknown_model, invalid_argument/load_failed,
 // unavailable/over_budget, already_exists/already_loading, unimplemented/model_override.
@@ -58,8 +59,9 @@ class ModelControl {
     model::ModelSpec spec;
     Tokenizer tokenizer;
     Completion<Reply> done;
-    Loop::Timer give_up;
     bool is_added = false;
+    Loop::Timer patience;
+    bool waits_for_memory = true;  // until its patience is over
   };
 
   Result<Reply> index(bool only_ready) const;

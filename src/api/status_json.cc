@@ -28,15 +28,6 @@ std::string_view phase_name(ModelPhase phase) {
   return "unknown";
 }
 
-std::string_view determinism_name(cost::Determinism determinism) {
-  switch (determinism) {
-    case cost::Determinism::kDeterministic: return "deterministic";
-    case cost::Determinism::kValueDependent: return "value_dependent";
-    case cost::Determinism::kUnknown: break;
-  }
-  return "unknown";
-}
-
 void append_account(std::string& out, const memory::Account& account) {
   fmt::format_to(std::back_inserter(out), "{{\"name\":{},\"used\":{},\"peak\":{},\"limit\":{},\"children\":[",
                  json_string(account.name()), account.used().count(), account.peak().count(),
@@ -97,7 +88,8 @@ void append_cost(std::string& out, const ServedModel& model) {
     return;
   }
   fmt::format_to(std::back_inserter(out), "{{\"determinism\":\"{}\",\"margin\":{:.6f},\"drift\":{:.4f}}}",
-                 determinism_name(model.cost->determinism()), model.cost->margin(), model.cost->drift());
+                 cost::determinism_name(model.cost->determinism()), model.cost->margin(),
+                 model.cost->drift());
 }
 
 void append_sharing(std::string& out, const ServedModel& model) {

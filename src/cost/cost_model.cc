@@ -10,6 +10,15 @@ namespace tonnage::cost {
 
 using detail::Bucket;
 
+std::string_view determinism_name(Determinism determinism) {
+  switch (determinism) {
+    case Determinism::kDeterministic: return "deterministic";
+    case Determinism::kValueDependent: return "value_dependent";
+    case Determinism::kUnknown: break;
+  }
+  return "unknown";
+}
+
 CostModel::CostModel(const CostOptions& options) : state_(std::make_unique<State>(options)) {}
 CostModel::~CostModel() = default;
 CostModel::CostModel(CostModel&&) noexcept = default;

@@ -36,6 +36,7 @@ struct Sample {
 };
 
 enum class Determinism : std::uint8_t { kUnknown, kDeterministic, kValueDependent };
+std::string_view determinism_name(Determinism determinism);
 
 struct CostOptions {
   std::uint32_t max_rows = 64;

@@ -114,7 +114,7 @@ std::optional<ProfileStep> Profiler::next_edge() {
     step.is_repeat = true;
     return step;
   }
-  if (measured_.size() >= limits_.max_shapes) return std::nullopt;
+  if (edges_are_over_ || measured_.size() >= limits_.max_shapes) return std::nullopt;
   for (Candidate& candidate : candidates_) {
     if (candidate.shape.rows != 1 || candidate.edge_tries == kEdgeTries) continue;
     const Shape edge{most_rows(candidate.shape.length), candidate.shape.length};
@@ -127,6 +127,7 @@ std::optional<ProfileStep> Profiler::next_edge() {
 
 std::optional<ProfileStep> Profiler::next_repeat() {
   if (!repeats_planned_) plan_repeats();
+  while (next_repeat_ < repeats_.size() && is_infeasible(repeats_[next_repeat_].shape)) ++next_repeat_;
   if (next_repeat_ == repeats_.size()) return std::nullopt;
   if (next_repeat_ >= must_repeat_ && share_of_budget_ >= kBudgetForTimes) return std::nullopt;
   ProfileStep step = repeats_[next_repeat_++];
@@ -182,15 +183,29 @@ void Profiler::refused(const ProfileStep& step, Bytes needed) {
   again_->grant = std::min(limits_.free, std::max(step.grant * 2, scale(needed, kGuessFactor)));
 }
 
+void Profiler::lost(const ProfileStep& step) {
+  if (step.grant >= limits_.free) {
+    infeasible_.push_back(step.shape);
+    edges_are_over_ = true;
+    return;
+  }
+  again_ = step;
+  again_->grant = limits_.free;
+}
+
+void Profiler::put_back(const ProfileStep& step) { again_ = step; }
+
 bool Profiler::was_measured(Shape shape) const {
   return std::find(measured_.begin(), measured_.end(), shape) != measured_.end();
 }
 
+bool Profiler::is_infeasible(Shape shape) const {
+  return std::any_of(infeasible_.begin(), infeasible_.end(),
+                     [&](Shape small) { return small.rows <= shape.rows && small.length <= shape.length; });
+}
+
 bool Profiler::is_reachable(Shape shape) const {
-  const bool contains_infeasible = std::any_of(infeasible_.begin(), infeasible_.end(), [&](Shape small) {
-    return small.rows <= shape.rows && small.length <= shape.length;
-  });
-  if (contains_infeasible) return false;
+  if (is_infeasible(shape)) return false;
   if (measured_.empty()) return true;
   if (model_.predict_peak(shape) > limits_.free) return false;
   return shape.rows == 1 || model_.predict_time(shape) <= limits_.max_batch_time;

@@ -12,7 +12,9 @@
 //  5. Then repeats with other values (deterministic or not): the smallest shape eight times, a middle
 //     and the largest one twice; and, while half of the budget lasts, each shape twice for the median
 //     of its times.
-// Owes: each step is answered by add() or refused() before the next one is asked for.
+//  5. What was learned outlives the worker it was learned on: a step that took its worker along comes once
+//     more, with all there is; then nothing as large is tried again, and no further edge.
+// Owes: each step is answered by add(), refused(), lost() or put_back() before the next one is asked for.
 // Threads: the loop.
 #pragma once
 
@@ -49,7 +51,12 @@ class Profiler {
   std::optional<ProfileStep> next(Duration elapsed);
   void add(const ProfileStep& step, const Sample& sample);
   void refused(const ProfileStep& step, Bytes needed);  // over grant: needed was at least this
-  double progress() const;                              // 0 … 1
+  void lost(const ProfileStep& step);                   // the worker did not survive it
+  void put_back(const ProfileStep& step);               // it was not run
+  // Another worker goes on, which could get this much now.
+  void go_on(Bytes free) { limits_.free = free; }
+  bool has_measured() const { return !measured_.empty(); }
+  double progress() const;  // 0 … 1
   CostModel take_model();
 
  private:
@@ -65,6 +72,7 @@ class Profiler {
   std::optional<ProfileStep> next_edge();
   std::optional<ProfileStep> next_repeat();
   bool is_reachable(Shape shape) const;
+  bool is_infeasible(Shape shape) const;
   bool was_measured(Shape shape) const;
   std::pair<std::uint32_t, std::uint32_t> neighbours(Shape shape, bool above) const;
   std::uint32_t most_rows(std::uint32_t length) const;
@@ -82,6 +90,7 @@ class Profiler {
   std::size_t must_repeat_ = 0;  // the first of them decide about determinism
   bool repeats_planned_ = false;
   std::optional<Shape> edge_to_warm_;  // measured once, cold
+  bool edges_are_over_ = false;        // one of them ended workers: the others are not approached
   std::uint32_t good_in_a_row_ = 0;
   double share_of_budget_ = 0;
   std::optional<ProfileStep> again_;  // the refused step with a larger grant

@@ -72,6 +72,39 @@ TEST(Profiler, LooksForTheLengthAtWhichTheProgramOfOneRowChanges) {
   }
 }
 
+TEST(Profiler, AShapeThatTookItsWorkerAlongComesOnceMoreWithAllThereIsAndNothingAsLargeAfterIt) {
+  const auto is_fatal = [](Shape shape) { return shape.rows >= 8 && shape.length >= 256; };
+  Profiler profiler(kEncoder, ProfileLimits{gib(4)});
+  double elapsed = 0;
+  std::vector<ProfileStep> deaths;
+  std::size_t runs = 0;
+  while (auto step = profiler.next(from_seconds(elapsed))) {
+    ASSERT_LT(++runs, 400U) << "profiling does not end";
+    elapsed += 0.01;
+    if (is_fatal(step->shape)) {
+      deaths.push_back(*step);
+      profiler.lost(*step);
+      profiler.go_on(gib(4));
+    } else {
+      profiler.add(*step, {step->shape, Bytes(static_cast<std::uint64_t>(linear(step->shape, 0))),
+                           from_seconds(0.01)});
+    }
+  }
+  ASSERT_EQ(2U, deaths.size());
+  EXPECT_EQ(deaths[0].shape, deaths[1].shape);
+  EXPECT_LT(deaths[0].grant, gib(4));
+  EXPECT_EQ(gib(4), deaths[1].grant);
+  EXPECT_TRUE(profiler.has_measured());
+  EXPECT_GT(profiler.take_model().predict_peak({1, 1024}), Bytes());
+}
+
+TEST(Profiler, AStepThatWasNotRunComesAgain) {
+  Profiler profiler(kEncoder, ProfileLimits{gib(4)});
+  const auto step = profiler.next(Duration{});
+  profiler.put_back(*step);
+  EXPECT_EQ(step->shape, profiler.next(Duration{})->shape);
+}
+
 TEST(Profiler, GoesFromSmallToLarge) {
   PaperWorker worker{linear};
   Profiler profiler(kEncoder, ProfileLimits{gib(4)});

@@ -30,8 +30,8 @@ struct WorkerAccounts {
   Bytes tensors{};  // live ones that are no weights
   Bytes caches{};   // what the runtime keeps for itself, and free pages that malloc keeps
   Bytes runtime{};  // of the caches: in use by the runtime
-  std::int64_t remainder =
-      0;  // nobody's: stacks, compiled code; negative where counted bytes are not resident
+  // Nobody's: stacks, compiled code; negative where counted bytes are not resident.
+  std::int64_t remainder = 0;
 };
 
 WorkerAccounts explain(const WorkerSeen& seen);

@@ -77,6 +77,7 @@ void Lease::end(Bytes resident, Bytes peak, Bytes highest) {
   highest_ = std::max(highest_, saturating_sub(highest, ready_));
   raise_to(saturating_sub(resident, ready_));
   slack_ = saturating_sub(highest_, tensor_high_);
+  highest_slack_ = std::max(highest_slack_, slack_);
   charge_.shrink_to(charged(resident_high_) + rest());
 }
 

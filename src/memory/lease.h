@@ -41,6 +41,8 @@ class Lease {
   Bytes grant() const { return grant_; }
   Bytes slack() const { return slack_; }
   Bytes slack_for(Bytes grant) const;  // what a batch of this grant may take on top of it
+  // The most that slack ever was: small batches, which come first, may show more of it than large ones.
+  Bytes highest_slack() const { return highest_slack_; }
   Bytes resident_high() const { return resident_high_; }
   Bytes highest_peak() const { return highest_peak_; }  // of tensors, of one batch
 
@@ -51,6 +53,8 @@ class Lease {
   Status begin(Bytes grant);
   // Room less what largest_grant() leaves of it.
   static Bytes usable(Bytes room) { return room - Bytes(room.count() / kCushion); }
+  // The least room of which so much is usable.
+  static Bytes room_for(Bytes used) { return used + Bytes(used.count() / (kCushion - 1)); }
   // `resident` = RssAnon read by the front after the batch; peak = tensor bytes the worker reported;
   // highest = the most that was resident at any time since ready, where the kernel knows it: a worker
   // that frees at once shows little afterwards, and needs its overhead all the same.
@@ -88,6 +92,7 @@ class Lease {
   double charged_per_byte_;
   Bytes grant_;
   Bytes slack_;
+  Bytes highest_slack_;
   Bytes resident_high_;  // above ready, by readings since the last settle
   Bytes highest_;        // above ready, at any time
   Bytes tensor_high_;    // kept and peak of a batch together

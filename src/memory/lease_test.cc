@@ -96,6 +96,14 @@ TEST_F(LeaseTest, WhatIsOverTheBudgetIsNoRoom) {
   EXPECT_TRUE(lease_.begin(mib(110)).is_ok());
 }
 
+TEST_F(LeaseTest, RemembersTheMostThatSlackEverWas) {
+  batch(mib(10), mib(22), mib(10));
+  EXPECT_EQ(mib(12), lease_.highest_slack());
+  batch(mib(50), mib(52), mib(50));
+  EXPECT_EQ(mib(2), lease_.slack());
+  EXPECT_EQ(mib(12), lease_.highest_slack()) << "a server that runs small batches only would see it";
+}
+
 TEST_F(LeaseTest, WhatTheModelKeepsIsNoRoomForTheNextBatch) {
   batch(mib(50), mib(52), mib(50));
   EXPECT_EQ(mib(2), lease_.slack());

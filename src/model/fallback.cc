@@ -86,6 +86,15 @@ Status check_vocabulary(const ModelSpec& spec, const ModelSpec& fallback) {
 
 }  // namespace
 
+bool falls_back_to(const ModelSpec& spec, std::string_view name, const FindSpec& find) {
+  std::set<std::string_view> seen;
+  for (const ModelSpec* at = &spec; at != nullptr && !at->fallback.empty(); at = find(at->fallback)) {
+    if (at->fallback == name) return true;
+    if (!seen.insert(at->fallback).second) return false;
+  }
+  return false;
+}
+
 Status check_fallbacks(const ModelSpec& spec, const FindSpec& find) {
   std::set<std::string_view> seen{spec.name};
   std::string path = spec.name;

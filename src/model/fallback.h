@@ -16,6 +16,9 @@ namespace tonnage::model {
 // The spec of that name, or null.
 using FindSpec = std::function<const ModelSpec*(std::string_view)>;
 
+// `name` is in the chain of fallbacks of `spec`, as far as that can be found.
+bool falls_back_to(const ModelSpec& spec, std::string_view name, const FindSpec& find);
+
 // Follows `spec` and its fallbacks: each one exists, agrees with the one before, and none comes twice.
 Status check_fallbacks(const ModelSpec& spec, const FindSpec& find);
 

@@ -27,11 +27,12 @@ class FallbackTest : public testing::Test {
     spec.fallback = fallback;
     specs_[name] = std::move(spec);
   }
-  Status check(const std::string& name = "large") const {
-    return check_fallbacks(specs_.at(name), [this](std::string_view other) -> const ModelSpec* {
+  Status check(const std::string& name = "large") const { return check_fallbacks(specs_.at(name), find()); }
+  FindSpec find() const {
+    return [this](std::string_view other) -> const ModelSpec* {
       const auto found = specs_.find(std::string(other));
       return found == specs_.end() ? nullptr : &found->second;
-    });
+    };
   }
   std::map<std::string, ModelSpec> specs_;
 };
@@ -42,6 +43,23 @@ TEST_F(FallbackTest, TakesAModelThatTakesAndGivesTheSame) {
   specs_["small"].max_length *= 2;
   specs_["small"].inputs[0].range = ValueRange{0, 50000};
   EXPECT_TRUE(check().is_ok()) << "more than is needed: " << check().detail();
+}
+
+TEST_F(FallbackTest, FollowsAChainThroughWhatIsMissingAndRoundInCircles) {
+  add("other", "");
+  add("absent", "nobody");
+  add("one", "two");
+  add("two", "one");
+  const struct {
+    std::string from;
+    std::string to;
+    bool does;
+  } cases[] = {{"large", "small", true},   {"large", "other", false},  {"small", "large", false},
+               {"absent", "nobody", true}, {"absent", "small", false}, {"one", "two", true},
+               {"one", "one", true},       {"one", "small", false}};
+  for (const auto& c : cases) {
+    EXPECT_EQ(c.does, falls_back_to(specs_.at(c.from), c.to, find())) << c.from << " " << c.to;
+  }
 }
 
 TEST_F(FallbackTest, SaysWhatDiffers) {

@@ -224,13 +224,17 @@ void read_route(Reader& reader, ModelSpec& spec) {
 
 }  // namespace
 
-Result<ModelSpec> parse_model_toml(std::string_view text, const std::string& directory) {
+std::string model_name(const std::string& directory) {
   const fs::path folder = fs::absolute(directory).lexically_normal();
+  return (folder.has_filename() ? folder : folder.parent_path()).filename().string();
+}
+
+Result<ModelSpec> parse_model_toml(std::string_view text, const std::string& directory) {
   const std::string file = (fs::path(directory) / "model.toml").string();
   TONNAGE_ASSIGN(const config::Table table, config::parse_toml(text, file));
 
   ModelSpec spec;
-  spec.name = (folder.has_filename() ? folder : folder.parent_path()).filename().string();
+  spec.name = model_name(directory);
   spec.directory = directory;
   Reader reader(table);
   read_route(reader, spec);

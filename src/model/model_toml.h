@@ -17,6 +17,8 @@
 
 namespace tonnage::model {
 
+// What the model in that folder is called, whether it can be read or not.
+std::string model_name(const std::string& directory);
 // `directory` is the model's folder (holds model.toml and <version>/).
 Result<ModelSpec> parse_model_toml(std::string_view text, const std::string& directory);
 // `choice` overrides what model.toml says.
@@ -25,6 +27,7 @@ Result<ModelSpec> load_model_directory(const std::string& directory, const Route
 struct RepositoryEntry {
   std::string directory;
   Result<ModelSpec> spec;  // a broken model does not hide the others
+  std::string name() const { return model_name(directory); }
 };
 // `root` holds model folders, or is one model folder itself. Sorted by name.
 Result<std::vector<RepositoryEntry>> scan_repository(const std::string& root, const RouteChoice& choice = {});

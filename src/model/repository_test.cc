@@ -32,6 +32,8 @@ class Repository : public ::testing::Test {
     return entries ? std::move(entries).value() : std::vector<RepositoryEntry>();
   }
 
+  static Status no_such_model() { return {Code::kNotFound, "no_model", ""}; }
+
   fs::path root_;
 };
 
@@ -106,6 +108,9 @@ TEST_F(Repository, ABrokenModelDoesNotHideTheOthersAndAFolderOfTextsIsNoModel) {
   ASSERT_EQ(entries.size(), 2U);
   EXPECT_EQ(entries[0].spec.status().reason(), "bad_config");
   EXPECT_TRUE(entries[1].spec.is_ok()) << entries[1].spec.status().to_string();
+  EXPECT_EQ(entries[0].name(), "bad") << "it is called as its folder, as the others";
+  EXPECT_EQ(entries[1].name(), entries[1].spec->name);
+  EXPECT_EQ((RepositoryEntry{"a/b/", no_such_model()}).name(), "b");
 }
 
 TEST_F(Repository, TheRootMayBeOneModel) {

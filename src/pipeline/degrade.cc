@@ -12,8 +12,8 @@
 
 namespace tonnage::pipeline {
 
-// The new model's own mistake is an error. A model that is served already goes on without its fallback,
-// and says so.
+// The new model's own mistake is an error. A model that is served already and reaches the new one goes on
+// without its fallback, and says so; the others were checked when they came.
 Status Pipeline::check_fallbacks(const model::ModelSpec& added) {
   const model::FindSpec find = [&](std::string_view name) -> const model::ModelSpec* {
     if (name == added.name) return &added;
@@ -26,6 +26,7 @@ Status Pipeline::check_fallbacks(const model::ModelSpec& added) {
   };
   TONNAGE_TRY(check(added));
   for (auto& [name, model] : models_) {
+    if (!model::falls_back_to(*model->spec, added.name, find)) continue;
     const bool was_used = model->fallback_trouble.is_ok();
     model->fallback_trouble = check(*model->spec);
     if (model->fallback_trouble.is_ok() || !was_used) continue;
@@ -56,11 +57,9 @@ void Pipeline::divert_waiting(ServedModel& model) {
   ServedModel* const runner = runner_of(model);
   if (runner == nullptr) return fail_waiting(model, resting_status());
   std::map<std::uint64_t, std::vector<lane::QueuedRow>> requests;
-  const auto add = [&](const lane::QueuedRow& row) {
+  for (const lane::QueuedRow& row : model.waiting()) {
     requests[(std::uint64_t{row.request.generation} << 32U) | row.request.index].push_back(row);
-  };
-  for (LaneSlot& slot : model.lanes) std::ranges::for_each(slot.lane.window(slot.lane.rows()), add);
-  for (const Group& group : model.retries) std::ranges::for_each(group.rows, add);
+  }
   for (auto& [packed, rows] : requests) {
     const request::RequestId id = rows.front().request;
     model.forget_rows(id);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -271,6 +273,24 @@ TEST_F(FallbackPipeline, AFallbackThatComesLaterAndDoesNotFitIsNotUsed) {
   spec.max_length = 64;
   rig_.serve(std::move(spec));
   EXPECT_EQ("bad_config", rig_.model().fallback_trouble.reason());
+}
+
+TEST_F(FallbackPipeline, AModelThatNobodyFallsBackToChangesNothingForTheOthers) {
+  const std::string vocabulary = testing::TempDir() + "degrade-vocabulary.txt";
+  const std::string other = testing::TempDir() + "degrade-other.txt";
+  std::ofstream(vocabulary) << "[PAD]\n[UNK]\n";
+  std::ofstream(other) << "[PAD]\n[UNK]\n";
+  model::ModelSpec small = named("small", "");
+  model::ModelSpec large = named("sum", "small");
+  small.tokenizer = model::TokenizerSpec{"wordpiece", vocabulary, true};
+  large.tokenizer = model::TokenizerSpec{"wordpiece", other, true};
+  rig_.serve(std::move(small));
+  rig_.serve(std::move(large));
+  std::ofstream(other) << "[PAD]\n[UNK]\n[CLS]\n";  // what serves was read before
+  rig_.serve(named("third", ""));
+  EXPECT_TRUE(rig_.model().fallback_trouble.is_ok()) << rig_.model().fallback_trouble.detail();
+  std::filesystem::remove(vocabulary);
+  std::filesystem::remove(other);
 }
 
 // A model whose rows of 256 and more need more than there can be, by what was learned; `truth_factor`

@@ -10,8 +10,6 @@
 namespace tonnage::pipeline {
 namespace {
 
-constexpr Duration kStopGrace = seconds(2);
-
 // A seat has two names, so that a standby has accounts of its own beside the worker it replaces.
 std::string other_name(const std::string& name) {
   return name.ends_with('b') ? name.substr(0, name.size() - 1) : name + 'b';

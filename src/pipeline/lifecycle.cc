@@ -109,6 +109,8 @@ void Pipeline::worker_changed(ServedModel& model, const std::string& worker) {
 }
 
 void Pipeline::worker_lost(ServedModel& model, const supervisor::Worker& worker) {
+  // What it means that a warm-up lost its worker is said when that has ended.
+  if (model.warm_up && model.warm_up->runs_on(worker)) return;
   // A model that failed for good keeps its own reason, and so does one that leaves; their stopped workers
   // have none of interest.
   if (model.phase != ModelPhase::kFailed && !model.is_leaving && !worker.last_error().is_ok()) {
@@ -123,14 +125,7 @@ void Pipeline::worker_lost(ServedModel& model, const supervisor::Worker& worker)
 }
 
 void Pipeline::fail_waiting(ServedModel& model, const Status& status) {
-  std::vector<request::RequestId> waiting;
-  for (LaneSlot& slot : model.lanes) {
-    for (const lane::QueuedRow& row : slot.lane.window(slot.lane.rows())) waiting.push_back(row.request);
-  }
-  for (const Group& group : model.retries) {
-    for (const lane::QueuedRow& row : group.rows) waiting.push_back(row.request);
-  }
-  for (const request::RequestId id : waiting) open_.fail(id, status);
+  for (const lane::QueuedRow& row : model.waiting()) open_.fail(row.request, status);
 }
 
 void Pipeline::begin_warm_up(ServedModel& model, supervisor::Worker& worker) {
@@ -167,11 +162,16 @@ void Pipeline::begin_warm_up(ServedModel& model, supervisor::Worker& worker) {
         host_.loop.post(
             [this, &model, alive = std::weak_ptr<bool>(model.alive), cost = std::move(cost)]() mutable {
               if (alive.expired()) return;
+              if (auto rest = model.warm_up->take_rest(); rest && !cost.is_ok())
+                model.half_learned.emplace(model.fingerprint, std::move(*rest));
               model.warm_up.reset();
               warmed_up(model, std::move(cost));
               save_profile(model);
             });
       });
+  if (model.warms_up_again()) model.trouble = Status::ok();
+  if (auto rest = std::exchange(model.half_learned, std::nullopt); rest && rest->first == model.fingerprint)
+    model.warm_up->go_on_with(std::move(rest->second));
   model.warm_up->start();
 }
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "admission/admission.h"
 #include "memory/lease.h"
 #include "planner/share.h"
 
@@ -120,19 +119,13 @@ Status Pipeline::admit(ServedModel& model, request::Request& request, TimePoint 
   question.longest = request.lengths.empty() ? request.length : std::ranges::max(request.lengths);
   question.envelope = request.envelope.amount();
   question.ingress_limit = options_.ingress_limit;
-  question.largest_possible_grant = largest_possible_grant(model);
   question.ready = model.accepts();
-  question.not_ready_why = model.trouble.is_ok() ? "the model is still loading" : model.trouble.detail();
-  const bool is_long = model.lane_for(question.longest).is_long;
-  question.load.work_ahead = model.work_ahead(is_long);
-  question.load.residual = model.residual(now, is_long);
-  if (model.cost) {
-    const Duration bound = model.batch_bound(is_long);
-    if (question.load.work_ahead >= bound) question.load.batch = bound;
+  if (question.ready) {
+    question.largest_possible_grant = largest_possible_grant(model, admission::needed_grant(question));
+    if (request.deadline != kNever) question.load = load_of(model, question.longest, now);
+  } else {
+    question.not_ready_why = model.why_not_ready();
   }
-  question.load.share = share_of(model);
-  question.load.actual_over_predicted = model.drift() * model.pace(is_long);
-  question.load.workers = model.workers_for(is_long);
   question.now = now;
   question.deadline = request.deadline;
   question.jitter = random_.unit();
@@ -141,6 +134,19 @@ Status Pipeline::admit(ServedModel& model, request::Request& request, TimePoint 
   TONNAGE_TRY(admission::decide_by_facts(question));
   observe_refusal(model, request, decided);
   return Status::ok();
+}
+
+admission::Load Pipeline::load_of(ServedModel& model, std::uint32_t length, TimePoint now) const {
+  const bool is_long = model.lane_for(length).is_long;
+  admission::Load load;
+  load.work_ahead = model.work_ahead(is_long);
+  load.residual = model.residual(now, is_long);
+  const Duration bound = model.batch_bound(is_long);
+  if (load.work_ahead >= bound) load.batch = bound;
+  if (load.work_ahead > Duration{}) load.share = share_of(model);  // of nothing, any share is nothing
+  load.actual_over_predicted = model.drift() * model.pace(is_long);
+  load.workers = model.workers_for(is_long);
+  return load;
 }
 
 Status Pipeline::enqueue(ServedModel& model, request::RequestId id, const request::Request& request) {
@@ -203,7 +209,7 @@ Bytes Pipeline::returnable(const ServedModel& model) const {
   return sum;
 }
 
-Bytes Pipeline::largest_possible_grant(const ServedModel& model) const {
+Bytes Pipeline::largest_possible_grant(const ServedModel& model, Bytes enough) const {
   Bytes largest;
   for (const WorkerSlot& slot : model.workers) {
     // A worker that is being replaced will have again what it had.
@@ -211,6 +217,7 @@ Bytes Pipeline::largest_possible_grant(const ServedModel& model) const {
                                     ? slot.grant_when_ready
                                     : slot.worker->largest_grant());
   }
+  if (largest >= enough) return largest;  // as a rule; who else holds what need not be looked at
   return largest + memory::Lease::usable(returnable(model) + rotator_.held());
 }
 

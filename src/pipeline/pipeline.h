@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "admission/admission.h"
 #include "base/loop.h"
 #include "base/random.h"
 #include "base/status.h"
@@ -148,9 +149,11 @@ class Pipeline {
   void make_room();
   void memory_came_back();
   Status admit(ServedModel& model, request::Request& request, TimePoint now);
+  admission::Load load_of(ServedModel& model, std::uint32_t length, TimePoint now) const;
   Status enqueue(ServedModel& model, request::RequestId id, const request::Request& request);
   Bytes returnable(const ServedModel& model) const;
-  Bytes largest_possible_grant(const ServedModel& model) const;
+  // What a batch of the model could have with everything else given back. From `enough` on it may be less.
+  Bytes largest_possible_grant(const ServedModel& model, Bytes enough = Bytes::max()) const;
   std::uint32_t free_tokens() const;
   double share_of(const ServedModel& model) const;
 

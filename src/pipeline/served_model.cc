@@ -47,6 +47,16 @@ bool ServedModel::is_ready() const {
   });
 }
 
+bool ServedModel::is_coming() const {
+  return (phase == ModelPhase::kLoading || phase == ModelPhase::kWarmingUp) && trouble.is_ok();
+}
+
+std::string ServedModel::why_not_ready() const {
+  if (!trouble.is_ok()) return trouble.detail();
+  if (ladder.is_resting()) return resting_status().detail();
+  return "the model is loading";
+}
+
 bool ServedModel::accepts() const {
   if (phase != ModelPhase::kReady || is_leaving) return false;
   return std::ranges::any_of(workers, [](const WorkerSlot& slot) {
@@ -168,6 +178,17 @@ std::size_t ServedModel::waiting_rows() const {
   std::size_t rows = 0;
   for (const LaneSlot& slot : lanes) rows += slot.lane.rows();
   for (const Group& group : retries) rows += group.rows.size();
+  return rows;
+}
+
+std::vector<lane::QueuedRow> ServedModel::waiting() {
+  std::vector<lane::QueuedRow> rows;
+  rows.reserve(waiting_rows());
+  const auto add = [&rows](std::span<const lane::QueuedRow> more) {
+    rows.insert(rows.end(), more.begin(), more.end());
+  };
+  for (LaneSlot& slot : lanes) add(slot.lane.window(slot.lane.rows()));
+  for (const Group& group : retries) add(group.rows);
   return rows;
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cost/cost_model.h"
@@ -91,6 +92,8 @@ struct ServedModel {
   std::string fingerprint;
   std::optional<cost::CostModel> cost;
   std::unique_ptr<WarmUp> warm_up;
+  // What a warm-up had learned when its worker was lost, of the model with that fingerprint.
+  std::optional<std::pair<std::string, cost::Profiler>> half_learned;
   std::uint64_t warm_ups = 0;  // begun
   Loop::Timer warm_up_again;
   TimePoint resting_since = kNever;  // the ladder stands on its last step
@@ -118,7 +121,13 @@ struct ServedModel {
   // what the machine does now is put on top where it is asked.
   std::vector<Duration> row_work;
 
+  // By itself; whether its requests are answered is Pipeline::is_ready.
   bool is_ready() const;
+  // On its way to it, and nothing is wrong so far.
+  bool is_coming() const;
+  std::string why_not_ready() const;
+  // Its trouble is a warm-up that lost its worker, and the next one goes on with what was learned.
+  bool warms_up_again() const { return half_learned && trouble.reason() == "warm_up_failed"; }
   // Rows are still taken while a worker is being replaced: it will be back.
   bool accepts() const;
   LaneSlot& lane_for(std::uint32_t length);
@@ -145,6 +154,7 @@ struct ServedModel {
   // The bound of the lanes is of seconds that will really pass.
   void tighten_lanes();
   std::size_t waiting_rows() const;
+  std::vector<lane::QueuedRow> waiting();  // those rows
   bool has_work() const;
   // Compute tokens that all its workers hold at once; a worker takes at most what the `device` has.
   std::uint32_t tokens(std::uint32_t device) const;

@@ -3,7 +3,8 @@
 // profile: the same, with every shape of a grid measured beside its prediction.
 //
 // Promises: nothing listens and nothing stays behind; a model that cannot be loaded is an error with
-// the worker's reason. A profile that the state directory knows is used, a new one is saved there.
+// the worker's reason; where the budget is too small, it is loaded once more with what the machine has, to
+// say how much is missing. A profile that the state directory knows is used, a new one is saved there.
 // Threads: the caller's. Fails with: what loading or warming up failed with.
 #pragma once
 
@@ -16,6 +17,7 @@
 #include "cost/cost_model.h"
 #include "model/spec.h"
 #include "server/server.h"
+#include "server/smallest_budget.h"
 #include "supervisor/worker.h"
 
 namespace tonnage::server {
@@ -49,6 +51,7 @@ struct Inspection {
   double margin = 0;
   std::vector<GridPoint> grid;
   std::vector<LargestBatch> largest;
+  SmallestBudget smallest;
 };
 
 Result<Inspection> inspect(const ServerOptions& options, const Progress& progress);

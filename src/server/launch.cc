@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/launch.h"
 
+#include <cstdint>
 #include <filesystem>
+#include <string>
 #include <system_error>
 
+#include "memory/limits.h"
 #include "model/route.h"
 
 namespace tonnage::server {
+namespace {
+
+struct Programs {
+  std::string directory;    // of the worker programs
+  std::string python;       // interpreter of native workers; empty: their launcher looks for one
+  std::uint32_t cores = 1;  // threads of a model that asks for all
+};
 
 supervisor::LaunchCommand launch_command(const model::ModelSpec& spec, const Programs& programs) {
   supervisor::LaunchCommand command;
@@ -24,6 +34,16 @@ supervisor::LaunchCommand launch_command(const model::ModelSpec& spec, const Pro
   const auto temporary = std::filesystem::temp_directory_path(error);
   command.scratch_root = error ? "/tmp" : temporary.string();
   return command;
+}
+
+}  // namespace
+
+pipeline::PipelineOptions worker_side(const ServerOptions& options) {
+  pipeline::PipelineOptions pipeline;
+  pipeline.compute_tokens = memory::detect_cores().cores;
+  pipeline.launch = [programs = Programs{options.worker_directory, options.python, pipeline.compute_tokens}](
+                        const model::ModelSpec& spec) { return launch_command(spec, programs); };
+  return pipeline;
 }
 
 }  // namespace tonnage::server

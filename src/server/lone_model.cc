@@ -37,14 +37,6 @@ class Profiles final : public cost::ProfileStorePort {
   bool forget_;
 };
 
-pipeline::PipelineOptions pipeline_options(const ServerOptions& options) {
-  pipeline::PipelineOptions pipeline;
-  pipeline.compute_tokens = memory::detect_cores().cores;
-  pipeline.launch = [programs = Programs{options.worker_directory, options.python, pipeline.compute_tokens}](
-                        const model::ModelSpec& spec) { return launch_command(spec, programs); };
-  return pipeline;
-}
-
 }  // namespace
 
 struct LoneModel::State {
@@ -52,7 +44,7 @@ struct LoneModel::State {
       : log(telemetry::make_null_log()),
         budget("host", limit),
         profiles(state::StateStore::open(options.state_directory, *log), forget),
-        pipeline(pipeline_options(options), {loop, processes, budget, *log, &profiles}) {}
+        pipeline(worker_side(options), {loop, processes, budget, *log, &profiles}) {}
 
   std::unique_ptr<telemetry::Log> log;
   boost::asio::io_context io{1};
@@ -81,7 +73,8 @@ Result<LoneModel> LoneModel::start(const ServerOptions& options, bool forget,
   pipeline::Pipeline& pipeline = state->pipeline;
   pipeline.on_model_change([s = state.get()] {
     const pipeline::ServedModel* model = s->pipeline.find(s->name);
-    if (model->phase == pipeline::ModelPhase::kReady || !model->trouble.is_ok()) s->io.stop();
+    const bool has_failed = !model->trouble.is_ok() && !model->warms_up_again();
+    if (model->phase == pipeline::ModelPhase::kReady || has_failed) s->io.stop();
   });
   Loop::Timer tick;
   const std::function<void()> report = [&] {
@@ -112,6 +105,7 @@ LoneModel::~LoneModel() = default;
 const pipeline::ServedModel& LoneModel::model() const { return *state_->pipeline.find(state_->name); }
 supervisor::Worker& LoneModel::worker() { return *model().workers.front().worker; }
 Bytes LoneModel::budget() const { return state_->budget.root().limit(); }
+Bytes LoneModel::shared() const { return state_->budget.root().child("shared").used(); }
 Loop& LoneModel::loop() { return state_->loop; }
 void LoneModel::run() { state_->run(); }
 void LoneModel::stop() { state_->io.stop(); }

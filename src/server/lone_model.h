@@ -29,6 +29,7 @@ class LoneModel {
   const pipeline::ServedModel& model() const;
   supervisor::Worker& worker();
   Bytes budget() const;
+  Bytes shared() const;  // memory between this process and the worker
   Loop& loop();
   // Runs the loop until stop() is called by something that runs on it.
   void run();

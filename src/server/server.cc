@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -57,23 +56,19 @@ Result<std::vector<model::RepositoryEntry>> scan(const ServerOptions& options) {
   return models;
 }
 
-std::string name_of(const model::RepositoryEntry& entry) {
-  return entry.spec.is_ok() ? entry.spec->name : std::filesystem::path(entry.directory).filename().string();
-}
-
 // --load-models: the named ones of the repository stay.
 Status keep_named(const std::string& names, std::vector<model::RepositoryEntry>& models) {
   std::vector<std::string> wanted;
   std::istringstream words(names == "none" ? "" : names);
   for (std::string word; std::getline(words, word, ',');) wanted.push_back(word);
   for (const std::string& word : wanted) {
-    if (std::ranges::find(models, word, name_of) == models.end()) {
+    if (std::ranges::find(models, word, &model::RepositoryEntry::name) == models.end()) {
       return invalid("bad_option",
                      fmt::format("--load-models names '{}', which the repository does not hold", word));
     }
   }
   std::erase_if(models, [&](const model::RepositoryEntry& entry) {
-    return std::ranges::find(wanted, name_of(entry)) == wanted.end();
+    return std::ranges::find(wanted, entry.name()) == wanted.end();
   });
   return Status::ok();
 }
@@ -181,12 +176,8 @@ class Running {
   }
 
   static pipeline::PipelineOptions pipeline_options(const ServerOptions& options, Bytes budget) {
-    pipeline::PipelineOptions pipeline;
-    pipeline.compute_tokens = memory::detect_cores().cores;
+    pipeline::PipelineOptions pipeline = worker_side(options);
     pipeline.ingress_limit = ingress_limit(options, budget);
-    pipeline.launch = [programs =
-                           Programs{options.worker_directory, options.python, pipeline.compute_tokens}](
-                          const model::ModelSpec& spec) { return launch_command(spec, programs); };
     return pipeline;
   }
 
@@ -246,13 +237,13 @@ class Running {
   }
 
   void add(model::RepositoryEntry entry) {
+    const std::string name = entry.name();
     Status added = entry.spec.status();
     if (added.is_ok()) added = service_.add_tokenizer(*entry.spec);
     if (added.is_ok()) added = pipeline_.add_model(std::move(entry.spec).value());
     if (added.is_ok()) return;
     log_->error("model_refused", {{"directory", entry.directory}, {"why", added.detail()}});
-    const std::size_t slash = entry.directory.find_last_of('/');
-    service_.add_broken(entry.directory.substr(slash == std::string::npos ? 0 : slash + 1), added);
+    service_.add_broken(name, added);
   }
 
   // The front's own resident memory is a fact: what is not ingress or envelopes is its base.
@@ -262,7 +253,9 @@ class Running {
       for (const memory::Account* account : budget_.root().children()) {
         if (account->name() == "ingress" || account->name() == "envelopes") transient += account->used();
       }
-      const FrontUse use = front_use_.read(reading->anonymous, transient, pipeline_.open_requests() == 0);
+      const Bytes free_in_heap(::mallinfo2().fordblks);
+      const FrontUse use = front_use_.read(
+          {reading->anonymous, transient, free_in_heap, pipeline_.open_requests() == 0}, loop_.now());
       if (use.trim) ::malloc_trim(0);
       front_base_.release();
       front_base_ = budget_.root().child("front").record(use.base);

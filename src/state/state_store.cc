@@ -48,7 +48,7 @@ Result<Database> open_in(const std::string& directory) {
 }  // namespace
 
 struct StateStore::Opened {
-  Opened(Database opened, bool on_disk) : database(std::move(opened)), is_persistent(on_disk) {}
+  explicit Opened(Database opened) : database(std::move(opened)) {}
 
   std::optional<std::string> one(const char* statement, std::initializer_list<detail::Value> values) {
     auto rows = database.run(statement, values);
@@ -62,7 +62,6 @@ struct StateStore::Opened {
   }
 
   Database database;
-  bool is_persistent;
 };
 
 StateStore::StateStore(std::unique_ptr<Opened> opened, telemetry::Log& log)
@@ -73,7 +72,7 @@ std::unique_ptr<StateStore> StateStore::open(const std::string& directory, telem
   if (!directory.empty()) {
     auto database = open_in(directory);
     if (database.is_ok()) {
-      return std::make_unique<StateStore>(std::make_unique<Opened>(std::move(database).value(), true), log);
+      return std::make_unique<StateStore>(std::make_unique<Opened>(std::move(database).value()), log);
     }
     log.warn("state_in_memory", {{"directory", std::string_view(directory)},
                                  {"detail", std::string_view(database.status().detail())},
@@ -81,7 +80,7 @@ std::unique_ptr<StateStore> StateStore::open(const std::string& directory, telem
   }
   auto memory = open_with_tables(":memory:");
   TONNAGE_CHECK(memory.is_ok(), "SQLite cannot keep a table in memory");
-  return std::make_unique<StateStore>(std::make_unique<Opened>(std::move(memory).value(), false), log);
+  return std::make_unique<StateStore>(std::make_unique<Opened>(std::move(memory).value()), log);
 }
 
 std::optional<std::string> StateStore::load(std::string_view fingerprint) {
@@ -91,7 +90,5 @@ std::optional<std::string> StateStore::load(std::string_view fingerprint) {
 void StateStore::save(std::string_view fingerprint, std::string_view profile) {
   opened_->write(log_, "INSERT OR REPLACE INTO profiles VALUES (?1, ?2)", {fingerprint, profile});
 }
-
-bool StateStore::is_persistent() const { return opened_->is_persistent; }
 
 }  // namespace tonnage::state

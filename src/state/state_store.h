@@ -36,8 +36,6 @@ class StateStore final : public cost::ProfileStorePort {
   std::optional<std::string> load(std::string_view fingerprint) override;
   void save(std::string_view fingerprint, std::string_view profile) override;
 
-  bool is_persistent() const;
-
   struct Opened;  // known to this room's sources only
   StateStore(std::unique_ptr<Opened> opened, telemetry::Log& log);
 

@@ -103,6 +103,7 @@ WorkerMemory Worker::memory() const {
           s.weights.amount(),
           s.lease ? s.lease->amount() : Bytes(),
           s.lease ? s.lease->grant() : Bytes(),
+          s.lease ? s.lease->highest_slack() : Bytes(),
           s.live_baseline,
           s.live,
           s.reading,

@@ -101,6 +101,7 @@ struct WorkerMemory {
   Bytes weights;
   Bytes lease;
   Bytes grant;
+  Bytes slack;  // the most that batches took on top of their tensors
   Bytes live_baseline;
   Bytes live;
   memory::ProcessReading reading;

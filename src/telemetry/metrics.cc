@@ -15,16 +15,14 @@
 namespace tonnage::telemetry {
 namespace {
 
-// One time series: exactly one of the four is set.
+// One time series: exactly one of the three is set.
 struct Series {
   std::unique_ptr<Counter> counter;
   std::unique_ptr<Gauge> gauge;
   std::unique_ptr<Histogram> histogram;
-  std::function<double()> read;
 };
 // By label text, so that the written order is stable.
 using Family = std::map<std::string, Series>;
-using SeriesKey = std::pair<std::string, std::string>;  // name, label text
 
 void append_label_value(std::string& out, std::string_view value) {
   for (const char c : value) {
@@ -110,11 +108,9 @@ struct Registry::State {
 
   // Runs `make` on the series of (name, labels) and returns what it gives, under the lock.
   template <typename Make>
-  auto& series(std::string_view name, const Labels& labels, std::initializer_list<MetricType> allowed,
-               Make make) {
+  auto& series(std::string_view name, const Labels& labels, MetricType type, Make make) {
     const MetricInfo* info = find_metric(name);
-    const bool known =
-        info != nullptr && std::find(allowed.begin(), allowed.end(), info->type) != allowed.end();
+    const bool known = info != nullptr && info->type == type;
     if (!known)
       TONNAGE_BUG(fmt::format("metric '{}' is not in telemetry/metric_names.h with this type", name));
     auto lock = families.lock();
@@ -122,54 +118,30 @@ struct Registry::State {
     const std::string key = known ? label_text(labels) : fmt::format("{}{{{}}}", name, label_text(labels));
     return make(family[key], known ? info->buckets : Buckets::kNone);
   }
-
-  // Readers run outside the lock: they may look up other metrics.
-  std::map<SeriesKey, double> read_all() {
-    std::map<SeriesKey, std::function<double()>> readers;
-    {
-      auto lock = families.lock();
-      for (const auto& [name, family] : lock->listed) {
-        for (const auto& [labels, series] : family) {
-          if (series.read) readers.emplace(SeriesKey(name, labels), series.read);
-        }
-      }
-    }
-    std::map<SeriesKey, double> values;
-    for (const auto& [key, read] : readers) values.emplace(key, read());
-    return values;
-  }
 };
 
 Registry::Registry() : state_(std::make_unique<State>()) {}
 Registry::~Registry() = default;
 
 Counter& Registry::counter(std::string_view name, const Labels& labels) {
-  return state_->series(name, labels, {MetricType::kCounter}, [](Series& s, Buckets) -> Counter& {
+  return state_->series(name, labels, MetricType::kCounter, [](Series& s, Buckets) -> Counter& {
     if (!s.counter) s.counter = std::make_unique<Counter>();
     return *s.counter;
   });
 }
 
 Gauge& Registry::gauge(std::string_view name, const Labels& labels) {
-  return state_->series(name, labels, {MetricType::kGauge}, [](Series& s, Buckets) -> Gauge& {
+  return state_->series(name, labels, MetricType::kGauge, [](Series& s, Buckets) -> Gauge& {
     if (!s.gauge) s.gauge = std::make_unique<Gauge>();
     return *s.gauge;
   });
 }
 
 Histogram& Registry::histogram(std::string_view name, const Labels& labels) {
-  return state_->series(name, labels, {MetricType::kHistogram}, [](Series& s, Buckets b) -> Histogram& {
+  return state_->series(name, labels, MetricType::kHistogram, [](Series& s, Buckets b) -> Histogram& {
     if (!s.histogram) s.histogram = std::make_unique<Histogram>(bucket_bounds(b));
     return *s.histogram;
   });
-}
-
-void Registry::gauge_from(std::string_view name, const Labels& labels, std::function<double()> read) {
-  state_->series(name, labels, {MetricType::kGauge, MetricType::kCounter},
-                 [&read](Series& s, Buckets) -> Series& {
-                   s.read = std::move(read);
-                   return s;
-                 });
 }
 
 void Registry::forget(std::string_view label, std::string_view value) {
@@ -194,7 +166,6 @@ void Registry::forget_all(std::string_view name) {
 }
 
 std::string Registry::prometheus_text() const {
-  const std::map<SeriesKey, double> read_values = state_->read_all();
   std::string out;
   auto lock = state_->families.lock();
   for (const MetricInfo& info : metric_table()) {
@@ -203,9 +174,7 @@ std::string Registry::prometheus_text() const {
     fmt::format_to(std::back_inserter(out), "# HELP {} {}\n# TYPE {} {}\n", info.name, info.help, info.name,
                    metric_type_name(info.type));
     for (const auto& [labels, series] : family->second) {
-      if (const auto found = read_values.find({family->first, labels}); found != read_values.end()) {
-        append_sample(out, info.name, labels, found->second);
-      } else if (series.counter) {
+      if (series.counter) {
         append_sample(out, info.name, labels, static_cast<double>(series.counter->value()));
       } else if (series.gauge) {
         append_sample(out, info.name, labels, series.gauge->value());

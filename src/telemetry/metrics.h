@@ -11,7 +11,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -67,8 +66,6 @@ class Registry {
   Counter& counter(std::string_view name, const Labels& labels = {});
   Gauge& gauge(std::string_view name, const Labels& labels = {});
   Histogram& histogram(std::string_view name, const Labels& labels = {});
-  // Read when the text is written; for values that live elsewhere.
-  void gauge_from(std::string_view name, const Labels& labels, std::function<double()> read);
 
   // Drops every series that carries this label; references to them are void. Also all of one name: gauges
   // that are written anew each time lose what is gone.

@@ -80,17 +80,6 @@ TEST(Metrics, LabelValuesAreEscaped) {
   EXPECT_NE(registry.prometheus_text().find(R"({model="a\"b\\c\nd"} 1)"), std::string::npos);
 }
 
-TEST(Metrics, AReaderIsAskedWhenTheTextIsWrittenAndMayUseTheRegistry) {
-  Registry registry;
-  double value = 1;
-  registry.gauge_from(metric::kBugs, {}, [&] {
-    registry.counter(metric::kBatches).add();
-    return value;
-  });
-  value = 42;
-  EXPECT_NE(registry.prometheus_text().find("\ntonnage_bugs_total 42\n"), std::string::npos);
-}
-
 TEST(Metrics, AnUnlistedNameIsACountedBugAndIsNotWritten) {
   const ExpectBugs expected;
   const std::uint64_t before = bug_count();

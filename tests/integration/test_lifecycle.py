@@ -53,12 +53,35 @@ class Lifecycle(unittest.TestCase):
         self.assertEqual([10.0], json.loads(reply.partition(b"\r\n\r\n")[2])["outputs"][0]["data"])
         self.ends_well(server)
 
+    def inspect(self, folder, *arguments):
+        with tempfile.TemporaryDirectory() as state:  # what an earlier run learned would spare the warm-up
+            return subprocess.run([str(BIN / "tonnage"), "inspect", str(folder), "--state", state, *arguments], text=True,
+                                  capture_output=True, timeout=WATCHDOG_S)
+
+    def test_the_smallest_budget_that_inspect_names_serves_the_longest_row(self):
+        folder = stub_model(self.folder.name, "sum", "quadratic", IDS, weight_bytes="4MiB")
+        seen = json.loads(self.inspect(folder, "--json").stdout)
+        self.assertEqual(("on", True), (seen["enforce"], seen["safe_to_enforce"]))
+        budget = str(seen["smallest_budget_bytes"])
+        largest = json.loads(self.inspect(folder, "--json", "--memory", budget).stdout)["largest_batch"][-1]
+        self.assertEqual(256, largest["length"])
+        self.assertGreaterEqual(largest["rows"], 1)
+        server = self.serve(memory=budget).await_ready()
+        self.assertEqual(200, server.infer_rows("sum", "ids", [[1] * 256])[0])
+
+    def test_inspect_with_memory_for_the_model_and_no_row_says_how_much_is_missing(self):
+        folder = stub_model(self.folder.name, "sum", "quadratic", IDS)
+        seen = json.loads(self.inspect(folder, "--json").stdout)
+        run = self.inspect(folder, "--memory", str(seen["base_bytes"] + seen["weights_bytes"] + (2 << 20)))
+        self.assertNotEqual(0, run.returncode)
+        self.assertRegex(run.stderr, r"smallest budget for this model is [\d.]+ MiB: .*are missing")
+
     def test_inspect_with_too_little_memory_says_how_much_is_missing(self):
         folder = stub_model(self.folder.name, "sum", "quadratic", IDS)
-        run = subprocess.run([str(BIN / "tonnage"), "inspect", str(folder), "--memory", "64KiB"], text=True,
-                             capture_output=True, timeout=WATCHDOG_S)
+        run = self.inspect(folder, "--memory", "64KiB")
         self.assertNotEqual(0, run.returncode)
         self.assertRegex(run.stderr, r"needs [\d.]+ \w+, [\d.]+ \w+ are free: [\d.]+ \w+ are missing")
+        self.assertRegex(run.stderr, r"smallest budget for this model is [\d.]+ MiB: .*one row of length 256 .*missing")
 
 
 if __name__ == "__main__":

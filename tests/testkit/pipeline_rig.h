@@ -63,7 +63,10 @@ struct PipelineRig {
     processes.model.outputs = row_sums;
     pipeline::PipelineOptions options;
     options.compute_tokens = compute_tokens;
-    options.launch = [](const model::ModelSpec&) { return supervisor::LaunchCommand{}; };
+    options.launch = [this](const model::ModelSpec&) {
+      ++launch_commands;
+      return supervisor::LaunchCommand{};
+    };
     pipe = std::make_unique<pipeline::Pipeline>(
         std::move(options), pipeline::Pipeline::Host{loop, processes, budget, *log, &profiles, &metrics});
   }
@@ -101,6 +104,7 @@ struct PipelineRig {
     submit(outcome, question);
     return outcome;
   }
+  std::uint64_t launch_commands = 0;  // asked for: each description of a worker has one
   Bytes envelopes() { return budget.root().child("envelopes").used(); }
 
   ManualLoop loop;

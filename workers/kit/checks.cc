@@ -94,7 +94,23 @@ Status check_tensors(std::string_view which, std::span<const Tensor> tensors, st
   return Status::ok();
 }
 
+wire::ValueRange both(const wire::ValueRange& a, const wire::ValueRange& b) {
+  return {std::max(a.min, b.min), std::min(a.max, b.max)};
+}
+
 }  // namespace
+
+std::vector<wire::TensorDoc> input_specs(std::span<const wire::TensorDoc> named,
+                                         std::span<const wire::TensorDoc> loaded) {
+  if (named.empty()) return {loaded.begin(), loaded.end()};
+  std::vector<wire::TensorDoc> specs(named.begin(), named.end());
+  for (wire::TensorDoc& spec : specs) {
+    const auto said = std::ranges::find(loaded, spec.name, &wire::TensorDoc::name);
+    if (said == loaded.end() || !said->range) continue;
+    spec.range = spec.range ? both(*spec.range, *said->range) : *said->range;
+  }
+  return specs;
+}
 
 Status find_inputs(const wire::Run& run, ByteView slot, std::span<const wire::TensorDoc> specs,
                    std::vector<Tensor>& into) {

@@ -11,6 +11,11 @@
 
 namespace tonnage::kit {
 
+// What the inputs of a run are proven against: those that the front names, else those of the model file.
+// Values must lie in the ranges of both, so that a runtime need not look at them again.
+std::vector<wire::TensorDoc> input_specs(std::span<const wire::TensorDoc> named,
+                                         std::span<const wire::TensorDoc> loaded);
+
 // The tensors of `run` inside `slot`. An empty `specs` means that nothing is known of the model.
 Status find_inputs(const wire::Run& run, ByteView slot, std::span<const wire::TensorDoc> specs,
                    std::vector<Tensor>& into);

@@ -82,6 +82,26 @@ TEST(FindInputs, RefusesAValueOutsideItsRangeAndNamesTheRange) {
   }
 }
 
+TEST(InputSpecs, AreThoseOfTheFrontWithinTheRangesOfTheFile) {
+  using Range = std::optional<wire::ValueRange>;
+  const auto range_of = [](const Range& named, const Range& loaded) {
+    const std::vector<wire::TensorDoc> front = {{"ids", DataType::kInt64, {-1, -1}, named}};
+    const std::vector<wire::TensorDoc> file = {{"other", DataType::kInt64, {-1}, wire::ValueRange{5, 5}},
+                                               {"ids", DataType::kInt64, {-1, -1}, loaded}};
+    const auto specs = input_specs(front, file);
+    EXPECT_EQ(1U, specs.size()) << "in the front's order";
+    const Range range = specs.at(0).range;
+    return range ? std::pair(range->min, range->max) : std::pair(std::int64_t{-1}, std::int64_t{-1});
+  };
+  const Range wide = wire::ValueRange{0, 99};
+  const Range narrow = wire::ValueRange{1, 49};
+  EXPECT_EQ(std::pair(std::int64_t{-1}, std::int64_t{-1}), range_of({}, {}));
+  for (const auto& [named, loaded] :
+       {std::pair{narrow, Range()}, {Range(), narrow}, {wide, narrow}, {narrow, wide}})
+    EXPECT_EQ(std::pair(std::int64_t{1}, std::int64_t{49}), range_of(named, loaded));
+  EXPECT_EQ(1U, input_specs({}, kIds).size()) << "the file's own, where the front names none";
+}
+
 TEST(FindInputs, RefusesARunWithoutRows) {
   EXPECT_EQ("bad_tensor", check(run_with({DataType::kInt64, shape_of({0, 4}), 0, 0}, 0)).reason());
 }

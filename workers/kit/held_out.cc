@@ -41,7 +41,10 @@ Status permute(std::vector<HeldOutTensor>& tensors, std::vector<HeldOutRow>& row
     order.push_back(static_cast<std::size_t>(found - tensors.begin()));
   }
   std::vector<HeldOutTensor> sorted;
-  for (const std::size_t from : order) sorted.push_back(tensors[from]);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    sorted.push_back(tensors[order[i]]);
+    sorted.back().range = specs[i].range;
+  }
   tensors = std::move(sorted);
   for (HeldOutRow& row : rows) {
     Values moved;
@@ -88,7 +91,9 @@ HeldOut draw_held_out(const wire::LoadDoc& doc, std::uint32_t longest) {
   HeldOut held_out;
   bool has_length = false;
   for (const wire::TensorDoc& input : doc.inputs) {
-    held_out.inputs.push_back({input.name, input.type, input.dims});
+    const wire::ValueRange range = input.range.value_or(wire::ValueRange{0, 0});
+    const std::int64_t pad = std::max(range.min, std::min<std::int64_t>(0, range.max));
+    held_out.inputs.push_back({input.name, input.type, input.dims, pad});
     has_length |= std::count(input.dims.begin(), input.dims.end(), -1) > 1;
   }
   for (const wire::TensorDoc& output : doc.outputs)

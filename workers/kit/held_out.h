@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@ struct HeldOutTensor {
   tensor::DataType type = tensor::DataType::kFp32;
   std::vector<std::int64_t> dims{};  // −1: rows first, then length
   std::int64_t pad = 0;
+  std::optional<wire::ValueRange> range{};  // of an input, as its spec says
 
   // For `rows` rows padded to `length`.
   std::vector<std::int64_t> dims_at(std::uint32_t rows, std::uint32_t length) const;
@@ -47,7 +49,8 @@ Result<HeldOut> parse_held_out(std::string_view json);
 // ones), of lengths from 1 on, without answers; for runtimes that can compute these themselves.
 HeldOut draw_held_out(const wire::LoadDoc& doc, std::uint32_t longest);
 
-// Puts inputs and outputs in the order of the specs; an empty list leaves the order as it is.
+// Puts inputs and outputs in the order of the specs and takes over their ranges; an empty list leaves them
+// as they are.
 Status put_in_order(HeldOut& held_out, std::span<const wire::TensorDoc> inputs,
                     std::span<const wire::TensorDoc> outputs);
 

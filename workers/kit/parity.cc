@@ -110,7 +110,8 @@ class Comparison {
 
 std::vector<wire::TensorDoc> docs_of(const std::vector<HeldOutTensor>& tensors) {
   std::vector<wire::TensorDoc> docs;
-  for (const HeldOutTensor& tensor : tensors) docs.push_back({tensor.name, tensor.type, tensor.dims});
+  for (const HeldOutTensor& tensor : tensors)
+    docs.push_back({tensor.name, tensor.type, tensor.dims, tensor.range});
   return docs;
 }
 
@@ -136,6 +137,9 @@ Status run_rows(Runtime& runtime, const HeldOut& held_out, std::span<const std::
   const std::string how = count == 1 ? "alone" : fmt::format("in a batch of {} × {}", count, length);
   std::vector<tensor::Buffer> storage;
   const std::vector<Tensor> inputs = gather(held_out, rows, length, storage);
+  // As those of a front are: no runtime looks at them again.
+  if (Status status = check_inputs(inputs, count, docs_of(held_out.inputs)); !status.is_ok())
+    return internal("parity", fmt::format("held-out rows, {}: {}", how, status.detail()));
   const RunResult result = runtime.run({.inputs = inputs, .rows = count, .length = length, .grant = grant});
   if (const auto* error = std::get_if<RunError>(&result)) {
     return internal("parity", fmt::format("held-out row {} (length {}), {}, cannot be run: {}", rows.back(),

@@ -95,6 +95,23 @@ TEST(Parity, RefusesAnotherDirectionWithWhatWasMeasuredAndWhere) {
   EXPECT_TRUE(proven(runtime, -1).is_ok()) << "the rule decides";
 }
 
+TEST(Parity, ARowWithAValueOutsideItsRangeReachesNoRuntime) {
+  const auto prove_within = [](Echo& runtime, wire::ValueRange range) {
+    HeldOut rows = parse_held_out(kRows).value();
+    const std::vector<wire::TensorDoc> inputs = {{"ids", DataType::kInt64, {-1, -1}, range}};
+    EXPECT_TRUE(put_in_order(rows, inputs, {}).is_ok());
+    return prove_parity(runtime, rows, {.min_cosine = -1}).status();
+  };
+  Echo runtime;
+  EXPECT_TRUE(prove_within(runtime, {3, 7}).is_ok());
+  runtime.seen.clear();
+  const Status status = prove_within(runtime, {4, 7});  // the first row has a 3
+  EXPECT_EQ("parity", status.reason());
+  EXPECT_NE(std::string::npos, status.detail().find("ids is outside [4, 7]")) << status.detail();
+  EXPECT_TRUE(runtime.seen.empty());
+  EXPECT_EQ("parity", prove_within(runtime, {3, 6}).reason()) << "the padding is a value too";
+}
+
 TEST(Parity, ANumberThatIsNoneNeverPasses) {
   Echo runtime;
   runtime.change = [](float) { return std::numeric_limits<float>::quiet_NaN(); };

@@ -5,6 +5,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <string_view>
@@ -46,6 +47,11 @@ Heap read_heap() {
     return mallctl(name, &value, &size, nullptr, 0) == 0 ? Bytes(value) : Bytes();
   };
   return {number("stats.resident"), number("stats.allocated")};
+}
+
+Heap growth_since(const Heap& before, const Heap& now) {
+  const Bytes resident = saturating_sub(now.resident, before.resident);
+  return {resident, std::min(resident, saturating_sub(now.used, before.used))};
 }
 
 void purge_malloc() {

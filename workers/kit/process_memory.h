@@ -24,6 +24,9 @@ struct Heap {
   Bytes used{};  // allocated and not freed
 };
 Heap read_heap();
+// What was added since `before`. No more is in use than is resident: pages that were free before count as
+// resident in both, whoever uses them now.
+Heap growth_since(const Heap& before, const Heap& now);
 
 // Gives free pages of malloc back to the kernel: jemalloc's where it is linked, else glibc's.
 void purge_malloc();

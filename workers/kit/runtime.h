@@ -6,8 +6,9 @@
 //  1. load() is called once, first. run(), release_outputs(), trim() and live() come only after it
 //     succeeded, one at a time, all from the thread that called serve().
 //  2. The tensors of a run lie inside shared memory, are aligned to 64, have exactly the bytes of
-//     their shape and fit the LoadDoc (type, rank, fixed dims, rows). They are mapped READ-ONLY: a
-//     runtime that changes inputs in place copies them first.
+//     their shape, fit the LoadDoc (number, type, rank, fixed dims, rows), and their values lie in the
+//     ranges that LoadDoc and LoadedDoc name. They are mapped READ-ONLY: a runtime that changes inputs
+//     in place copies them first.
 //  3. release_outputs() follows every run(), also a failed one.
 // Promises of a runtime to the kit:
 //  4. Outputs stay valid until release_outputs().

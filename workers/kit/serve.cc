@@ -52,9 +52,6 @@ class Session {
   Status deliver(std::uint64_t ticket, const RunOutputs& result, wire::Done done);
   Status enlarge_region(std::uint64_t ticket, Bytes needed, bool& discarded);
   Status fail_run(std::uint64_t ticket, RunError error);
-  std::span<const wire::TensorDoc> input_specs() const {
-    return opening_.doc.inputs.empty() ? loaded_.inputs : opening_.doc.inputs;
-  }
   std::span<const wire::TensorDoc> output_specs() const {
     return opening_.doc.outputs.empty() ? loaded_.outputs : opening_.doc.outputs;
   }
@@ -67,6 +64,7 @@ class Session {
   const Bytes libraries_ = resident_.read();
   const Heap heap_before_ = read_heap();
   wire::LoadedDoc loaded_;
+  std::vector<wire::TensorDoc> input_specs_;
   std::vector<Tensor> inputs_;
   std::uint64_t batches_ = 0;
   Bytes largest_grant_;
@@ -74,6 +72,7 @@ class Session {
 
 Status Session::load() {
   TONNAGE_ASSIGN(Loaded loaded, load_runtime());
+  input_specs_ = input_specs(opening_.doc.inputs, loaded.doc.inputs);
   TONNAGE_TRY(pass_the_gate(loaded));
   loaded_ = std::move(loaded.doc);
   TONNAGE_ASSIGN(const UniqueFd fd, wire::sealed_text("tonnage-loaded", wire::to_json(loaded_)));
@@ -90,11 +89,8 @@ Status Session::pass_the_gate(Loaded& loaded) {
     TONNAGE_ASSIGN(rows, read_held_out(named->second));
   }
   if (!rows) return Status::ok();
-  const auto either = [](const auto& said, const auto& found) {
-    return std::span(said.empty() ? found : said);
-  };
-  TONNAGE_TRY(put_in_order(*rows, either(opening_.doc.inputs, loaded.doc.inputs),
-                           either(opening_.doc.outputs, loaded.doc.outputs)));
+  TONNAGE_TRY(put_in_order(*rows, input_specs_,
+                           opening_.doc.outputs.empty() ? loaded.doc.outputs : opening_.doc.outputs));
   TONNAGE_ASSIGN(const Parity parity, prove_parity(runtime_, *rows, rule));
   loaded.doc.facts["parity_rows"] = fmt::format("{}", rows->rows.size());
   loaded.doc.facts["parity_min_cosine"] = fmt::format("{:.6f}", parity.min_cosine);
@@ -119,13 +115,13 @@ Status Session::answer(const wire::Message& message) {
   if (const auto* run_message = std::get_if<wire::Run>(&message.body))
     return run(message.ticket, *run_message);
   if (std::holds_alternative<wire::Stat>(message.body)) {
-    const Heap heap = read_heap();
+    const Heap heap = growth_since(heap_before_, read_heap());
     return reply(0, wire::Stats{.live = runtime_.live(),
                                 .resident = resident_.read(),
                                 .batches = batches_,
                                 .libraries = libraries_,
-                                .heap = saturating_sub(heap.resident, heap_before_.resident),
-                                .heap_used = saturating_sub(heap.used, heap_before_.used)});
+                                .heap = heap.resident,
+                                .heap_used = heap.used});
   }
   if (std::holds_alternative<wire::Trim>(message.body)) {
     runtime_.trim();
@@ -141,7 +137,7 @@ Status Session::run(std::uint64_t ticket, const wire::Run& run) {
                     {.kind = wire::ErrorKind::kBadRequest, .text = fmt::format("no slot {}", run.slot)});
   }
   const ByteView slot = std::as_const(opening_.slots.at(run.slot)).view();
-  if (Status status = find_inputs(run, slot, input_specs(), inputs_); !status.is_ok()) {
+  if (Status status = find_inputs(run, slot, input_specs_, inputs_); !status.is_ok()) {
     return fail_run(ticket, {.kind = wire::ErrorKind::kBadRequest, .text = status.detail()});
   }
   if (run.grant > largest_grant_) {

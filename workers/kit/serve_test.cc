@@ -112,5 +112,22 @@ TEST(ResidentReader, SeesMemoryThatWasTouched) {
   EXPECT_GE(reader.read(), before + mib(7)) << touched[1];
 }
 
+TEST(Heap, NoMoreIsInUseThanIsResidentAlsoWhereFreePagesWereTakenAgain) {
+  struct Case {
+    Heap before;
+    Heap now;
+    Heap growth;
+  };
+  const Case cases[] = {{{mib(10), mib(8)}, {mib(30), mib(20)}, {mib(20), mib(12)}},
+                        {{mib(10), mib(2)}, {mib(12), mib(11)}, {mib(2), mib(2)}},
+                        {{mib(10), mib(2)}, {mib(9), mib(8)}, {Bytes(), Bytes()}},
+                        {{mib(10), mib(8)}, {mib(12), mib(7)}, {mib(2), Bytes()}}};
+  for (const Case& c : cases) {
+    const Heap growth = growth_since(c.before, c.now);
+    EXPECT_EQ(c.growth.resident, growth.resident);
+    EXPECT_EQ(c.growth.used, growth.used);
+  }
+}
+
 }  // namespace
 }  // namespace tonnage::kit

@@ -6,7 +6,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <set>
@@ -21,11 +24,35 @@ namespace {
 namespace fs = std::filesystem;
 
 // Numbers of onnx.proto.
-constexpr std::uint64_t kIrVersion = 1, kGraph = 7, kOpset = 8;                   // ModelProto
-constexpr std::uint64_t kInitializer = 5;                                         // GraphProto
-constexpr std::uint64_t kTensorName = 8, kExternalData = 13, kDataLocation = 14;  // TensorProto
+constexpr std::uint64_t kIrVersion = 1, kTopGraph = 7, kOpset = 8, kTopFunction = 25;  // ModelProto
+constexpr std::uint64_t kTensorName = 8, kExternalData = 13, kDataLocation = 14;       // TensorProto
 constexpr std::uint64_t kKey = 1, kValue = 2;  // StringStringEntryProto, OperatorSetIdProto
 constexpr std::uint64_t kStoredElsewhere = 1;  // TensorProto.DataLocation
+
+// What may hold a tensor, and where: graphs in attributes of their nodes (If, Loop, Scan) have initializers
+// of their own.
+enum class Kind : std::uint8_t { kGraph, kFunction, kNode, kAttribute, kSparseTensor, kTensor };
+struct Part {
+  Kind whole;
+  std::uint64_t number;
+  Kind part;
+};
+constexpr std::array<Part, 14> kParts = {{{Kind::kGraph, 1, Kind::kNode},
+                                          {Kind::kGraph, 5, Kind::kTensor},
+                                          {Kind::kGraph, 15, Kind::kSparseTensor},
+                                          {Kind::kFunction, 7, Kind::kNode},
+                                          {Kind::kFunction, 11, Kind::kAttribute},
+                                          {Kind::kNode, 5, Kind::kAttribute},
+                                          {Kind::kAttribute, 5, Kind::kTensor},
+                                          {Kind::kAttribute, 6, Kind::kGraph},
+                                          {Kind::kAttribute, 10, Kind::kTensor},
+                                          {Kind::kAttribute, 11, Kind::kGraph},
+                                          {Kind::kAttribute, 22, Kind::kSparseTensor},
+                                          {Kind::kAttribute, 23, Kind::kSparseTensor},
+                                          {Kind::kSparseTensor, 1, Kind::kTensor},
+                                          {Kind::kSparseTensor, 2, Kind::kTensor}}};
+constexpr unsigned kDeepest = 100;  // as protobuf itself reads
+
 std::string text_of(ByteView block) { return std::string(as_text(block)); }
 
 std::string location_of(ByteView entry) {
@@ -39,22 +66,36 @@ std::string location_of(ByteView entry) {
   return key == "location" ? value : "";
 }
 
-void find_external(ByteView graph, std::vector<ExternalTensor>& into) {
-  Fields fields(graph);
+Status no_model() { return invalid("bad_model_file", "the file is no ONNX model"); }
+
+Status read_tensor(ByteView tensor_message, std::vector<ExternalTensor>& into) {
+  ExternalTensor tensor;
+  bool is_elsewhere = false;
+  Fields fields(tensor_message);
   while (const auto field = fields.next()) {
-    if (field->number != kInitializer) continue;
-    ExternalTensor tensor;
-    bool is_elsewhere = false;
-    Fields parts(field->block);
-    while (const auto part = parts.next()) {
-      if (part->number == kTensorName) tensor.name = text_of(part->block);
-      if (part->number == kDataLocation) is_elsewhere = part->value == kStoredElsewhere;
-      if (part->number != kExternalData) continue;
-      if (std::string location = location_of(part->block); !location.empty())
-        tensor.location = std::move(location);
-    }
-    if (is_elsewhere) into.push_back(std::move(tensor));
+    if (field->number == kTensorName) tensor.name = text_of(field->block);
+    if (field->number == kDataLocation) is_elsewhere = field->value == kStoredElsewhere;
+    if (field->number != kExternalData) continue;
+    if (std::string location = location_of(field->block); !location.empty())
+      tensor.location = std::move(location);
   }
+  if (!fields.is_sound()) return no_model();
+  if (is_elsewhere) into.push_back(std::move(tensor));
+  return Status::ok();
+}
+
+// What cannot be walked to its end is refused: whoever reads it in another way might find more in it.
+Status find_external(Kind kind, ByteView message, unsigned depth, std::vector<ExternalTensor>& into) {
+  if (kind == Kind::kTensor) return read_tensor(message, into);
+  if (depth == kDeepest) return invalid("bad_model_file", "its graphs lie too deep in each other");
+  Fields fields(message);
+  while (const auto field = fields.next()) {
+    const auto* const found = std::ranges::find_if(
+        kParts, [&](const Part& part) { return part.whole == kind && part.number == field->number; });
+    if (found == kParts.end()) continue;
+    TONNAGE_TRY(find_external(found->part, field->block, depth + 1, into));
+  }
+  return fields.is_sound() ? Status::ok() : no_model();
 }
 
 // The real path of what a tensor names; must lie in `folder`, which is real already.
@@ -114,10 +155,12 @@ Result<OnnxFile> read_onnx(ByteView model) {
   Fields fields(model);
   while (const auto field = fields.next()) {
     if (field->number == kIrVersion) has_version = true;
-    if (field->number == kGraph) {
+    if (field->number == kTopGraph) {
       has_graph = true;
-      find_external(field->block, file.external);
+      TONNAGE_TRY(find_external(Kind::kGraph, field->block, 0, file.external));
     }
+    if (field->number == kTopFunction)
+      TONNAGE_TRY(find_external(Kind::kFunction, field->block, 0, file.external));
     if (field->number != kOpset) continue;
     std::string domain;
     std::uint64_t version = 0;
@@ -136,7 +179,7 @@ Result<OnnxFile> read_onnx(ByteView model) {
                                "missing",
                                model.size(), fields.missing()));
   }
-  return invalid("bad_model_file", "the file is no ONNX model");
+  return no_model();
 }
 
 Result<OnnxFile> inspect_onnx(const std::string& path) {

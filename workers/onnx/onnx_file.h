@@ -4,7 +4,8 @@
 //
 // Promises:
 //  1. read_onnx() is pure and believes nothing: every length is proven against what is there.
-//  2. inspect_onnx() gives no file whose weights lie outside the folder of the model, links followed.
+//  2. inspect_onnx() gives no file whose weights lie outside the folder of the model, links followed; also
+//     those of graphs inside nodes, of functions and of constants.
 // Threads: any. Fails with: bad_model_file (missing, empty, no ONNX model, cut off), external_data.
 #pragma once
 

@@ -79,6 +79,63 @@ TEST(OnnxFile, CallsAnotherKindOfFileNoModel) {
   }
 }
 
+std::string varint(std::uint64_t value) {
+  std::string bytes;
+  for (; value >= 0x80; value >>= 7U) bytes += static_cast<char>(value | 0x80U);
+  return bytes + static_cast<char>(value);
+}
+std::string number(unsigned field, std::uint64_t value) { return varint(field << 3U) + varint(value); }
+std::string block(unsigned field, const std::string& content) {
+  return varint((field << 3U) | 2U) + varint(content.size()) + content;
+}
+// A model around a GraphProto.
+std::string model_of(const std::string& graph) { return number(1, 8) + block(7, graph); }
+// A TensorProto whose data lies in a file.
+std::string stored_in(const std::string& location) {
+  return block(8, "w") + number(14, 1) + block(13, block(1, "location") + block(2, location));
+}
+
+TEST(OnnxFile, FindsExternalWeightsWhereverATensorMayBe) {
+  const std::string w = stored_in("w.bin");
+  const auto node = [](const std::string& attribute) { return block(1, block(5, attribute)); };
+  const std::pair<const char*, std::string> cases[] = {
+      {"an initializer", model_of(block(5, w))},
+      {"a sparse initializer's values", model_of(block(15, block(1, w)))},
+      {"a sparse initializer's indices", model_of(block(15, block(2, w)))},
+      {"a constant", model_of(node(block(5, w)))},
+      {"one of a list", model_of(node(block(10, w)))},
+      {"a sparse constant", model_of(node(block(22, block(1, w))))},
+      {"a branch", model_of(node(block(6, block(5, w))))},
+      {"one of several branches", model_of(node(block(11, block(5, w))))},
+      {"a loop in a branch", model_of(node(block(6, node(block(6, block(5, w))))))},
+      {"a function", model_of("") + block(25, block(7, block(5, block(5, w))))},
+      {"a function's default", model_of("") + block(25, block(11, block(5, w)))}};
+  for (const auto& [where, model] : cases) {
+    const auto file = read_onnx(as_bytes(model));
+    ASSERT_TRUE(file.is_ok()) << where << ": " << file.status().to_string();
+    ASSERT_EQ(1U, file->external.size()) << where;
+    EXPECT_EQ("w.bin", file->external[0].location) << where;
+  }
+}
+
+TEST(OnnxFile, RefusesAGraphThatItCannotWalkToItsEnd) {
+  const std::string group = varint((9U << 3U) | 3U) + varint((9U << 3U) | 4U);  // which others would skip
+  EXPECT_EQ("bad_model_file", why(read_onnx(as_bytes(model_of(group + block(5, stored_in("w.bin")))))));
+  EXPECT_EQ("bad_model_file", why(read_onnx(as_bytes(model_of(block(5, group + stored_in("w.bin")))))));
+  std::string deep = block(5, stored_in("w.bin"));
+  for (int i = 0; i < 60; ++i) deep = block(1, block(5, block(6, deep)));
+  const auto file = read_onnx(as_bytes(model_of(deep)));
+  EXPECT_EQ("bad_model_file", why(file));
+  EXPECT_NE(std::string::npos, file.status().detail().find("too deep")) << file.status().detail();
+}
+
+TEST_F(OnnxFileFolder, ReadsNoWeightsOfABranchFromOutsideTheFolder) {
+  write(folder_ / "weights.bin", std::string(32, '\0'));
+  const std::string branch = block(6, block(5, stored_in("../weights.bin")));
+  write(folder_ / "model" / "model.onnx", model_of(block(1, block(5, branch))));
+  EXPECT_EQ("external_data", why(inspect_onnx(folder_ / "model" / "model.onnx")));
+}
+
 TEST_F(OnnxFileFolder, SaysThatAFileIsMissingOrEmpty) {
   const auto missing = inspect_onnx(folder_ / "nothing.onnx");
   EXPECT_EQ("bad_model_file", why(missing));

@@ -39,6 +39,7 @@ class CompiledLimits {
   static Result<CompiledLimits> from(const wire::LoadedDoc& said);
   // The inputs that a front names must be those of the program, in its order.
   Status check_agreement(std::span<const wire::TensorDoc> inputs) const;
+  // What the kit does not know (kit/runtime.h, promise 2): bounds of rows and length, one length for all.
   Status check(const kit::RunView& view) const;
 
  private:

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/json_text.h"
-#include "names.h"
 #include "report/heat_map.h"
 
 namespace tonnage::app {
@@ -43,8 +42,9 @@ std::string headline(const Inspection& seen) {
       "{:.2f} % "
       "(median), {:.2f} % (worst)",
       seen.spec->name, seen.spec->version, seen.spec->route, seen.loaded.runtime,
-      format_bytes(seen.memory.weights), format_bytes(seen.memory.base), determinism_name(seen.determinism),
-      errors.measured, seen.grid.size(), errors.median * 100, errors.worst * 100);
+      format_bytes(seen.memory.weights), format_bytes(seen.memory.base),
+      cost::determinism_name(seen.determinism), errors.measured, seen.grid.size(), errors.median * 100,
+      errors.worst * 100);
 }
 
 std::string rows_text(std::uint32_t rows, std::uint32_t most) {
@@ -117,8 +117,8 @@ std::string profile_json(const Inspection& seen) {
       "\"peak_error_worst\":{:.6f},\"grid\":[",
       json_string(seen.spec->name), json_string(seen.spec->version), json_string(seen.spec->route),
       json_string(seen.loaded.runtime), seen.memory.weights.count(), seen.memory.base.count(),
-      seen.budget.count(), determinism_name(seen.determinism), seen.margin, errors.measured, errors.median,
-      errors.worst);
+      seen.budget.count(), cost::determinism_name(seen.determinism), seen.margin, errors.measured,
+      errors.median, errors.worst);
   for (const GridPoint& point : seen.grid) {
     out += fmt::format(
         "{}{{\"rows\":{},\"length\":{},\"peak_bytes\":{},\"grant_bytes\":{},\"time_ms\":{:.3f},\"fits\":{}",

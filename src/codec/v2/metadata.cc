@@ -32,13 +32,6 @@ void append_inputs(std::string& out, const model::ModelSpec& spec) {
 
 }  // namespace
 
-std::string error_body(std::string_view text) {
-  std::string out = R"({"error":)";
-  append_json_string(out, text);
-  out += '}';
-  return out;
-}
-
 std::string server_metadata(std::string_view name, bool model_control) {
   std::string out = R"({"name":)";
   append_json_string(out, name);

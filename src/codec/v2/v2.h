@@ -19,7 +19,6 @@ Result<Decoded> decode_infer(const model::ModelSpec& spec, std::string& body,
 Result<EncodedBody> encode_infer(const model::ModelSpec& spec, const request::Request& request,
                                  const request::Answer& answer, const ReplyFormat& format);
 
-std::string error_body(std::string_view text);  // {"error":"…"}
 // {"name","version","extensions"}; `model_control`: models come and go by call.
 std::string server_metadata(std::string_view name, bool model_control = false);
 std::string model_metadata(const model::ModelSpec& spec);

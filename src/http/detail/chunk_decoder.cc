@@ -5,17 +5,12 @@
 
 #include <algorithm>
 
+#include "http/detail/hex.h"
+
 namespace tonnage::http {
 namespace {
 
 Status bad(std::string_view what) { return invalid("bad_chunk", fmt::format("chunked body: {}", what)); }
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 }  // namespace
 

@@ -23,17 +23,6 @@ bool is_loopback(const Socket& socket) {
   return address.is_loopback();
 }
 
-api::AdminKind admin_kind(Endpoint endpoint) {
-  switch (endpoint) {
-    case Endpoint::kLoad: return api::AdminKind::kLoad;
-    case Endpoint::kUnload: return api::AdminKind::kUnload;
-    case Endpoint::kRotate: return api::AdminKind::kRotate;
-    case Endpoint::kEnforce: return api::AdminKind::kEnforce;
-    case Endpoint::kObserve: return api::AdminKind::kObserve;
-    default: return api::AdminKind::kIndex;
-  }
-}
-
 }  // namespace
 
 bool Connection::read_head() {
@@ -64,7 +53,7 @@ void Connection::begin_request() {
   Result<Target> target = parse_target(head.target);
   if (!target) return answer_unread(error_reply(target.status(), options().overload_status));
   target_ = std::move(target).value();
-  if (is_admin(target_.endpoint)) head.peer_is_loopback = is_loopback(socket_);
+  if (target_.endpoint == Endpoint::kAdmin) head.peer_is_loopback = is_loopback(socket_);
   if (auto refused = refuse_early(head, target_, options(), owner_->service()))
     return answer_unread(std::move(*refused));
   if (takes_body(target_.endpoint)) return begin_body();
@@ -133,7 +122,7 @@ bool Connection::read_discarded() {
 
 void Connection::call_admin() {
   api::AdminCall call;
-  call.kind = admin_kind(target_.endpoint);
+  call.kind = target_.admin;
   call.model = std::move(target_.model);
   call.body = body_.take_text();
   call.ingress = body_.take_charge();
@@ -147,7 +136,7 @@ void Connection::call_admin() {
 }
 
 void Connection::call_service() {
-  if (is_admin(target_.endpoint)) return call_admin();
+  if (target_.endpoint == Endpoint::kAdmin) return call_admin();
   RequestHead& head = parser_.head();
   api::InferCall call;
   call.dialect = target_.endpoint == Endpoint::kInvocations ? api::Dialect::kSageMaker : api::Dialect::kV2;

@@ -20,12 +20,6 @@ TEST(Target, KnowsEveryEndpoint) {
                                                     {"/v2/models/m", Endpoint::kModelMetadata},
                                                     {"/v2/models/m/ready", Endpoint::kModelReady},
                                                     {"/v2/models/m/infer", Endpoint::kInfer},
-                                                    {"/v2/repository/index", Endpoint::kIndex},
-                                                    {"/v2/repository/models/m/load", Endpoint::kLoad},
-                                                    {"/v2/repository/models/m/unload", Endpoint::kUnload},
-                                                    {"/v2/repository/models/m/rotate", Endpoint::kRotate},
-                                                    {"/v2/repository/models/m/enforce", Endpoint::kEnforce},
-                                                    {"/v2/repository/models/m/observe", Endpoint::kObserve},
                                                     {"/v2/repository/models/m", Endpoint::kUnknown},
                                                     {"/v2/repository/models//load", Endpoint::kUnknown},
                                                     {"/v1/tonnage/status", Endpoint::kStatus},
@@ -42,6 +36,29 @@ TEST(Target, KnowsEveryEndpoint) {
     const Result<Target> target = parse_target(text);
     ASSERT_TRUE(target.is_ok()) << text;
     EXPECT_EQ(target->endpoint, endpoint) << text;
+  }
+}
+
+TEST(Target, KnowsEachCallOfAnOperatorAndWhetherItNamesAModel) {
+  using api::AdminKind;
+  const std::pair<const char*, AdminKind> cases[] = {
+      {"/v2/repository/index", AdminKind::kIndex},
+      {"/v2/repository/models/a%2Fb/load", AdminKind::kLoad},
+      {"/v2/repository/models/a%2Fb/unload/", AdminKind::kUnload},
+      {"/v2/repository/models/a%2Fb/rotate?x=1", AdminKind::kRotate},
+      {"/v2/repository/models/a%2Fb/enforce", AdminKind::kEnforce},
+      {"/v2/repository/models/a%2Fb/observe", AdminKind::kObserve}};
+  for (const auto& [text, kind] : cases) {
+    const Result<Target> target = parse_target(text);
+    ASSERT_TRUE(target.is_ok()) << text;
+    EXPECT_EQ(target->endpoint, Endpoint::kAdmin) << text;
+    EXPECT_EQ(target->admin, kind) << text;
+    EXPECT_EQ(target->model, kind == AdminKind::kIndex ? "" : "a/b") << text;
+  }
+  for (const char* text : {"/v2/repository", "/v2/repository/load", "/v2/repository/models/index",
+                           "/v2/repository/models/m/index", "/v2/repository/models/m/load/x",
+                           "/v2/repository/others/m/load", "/v2/repositoryindex"}) {
+    EXPECT_EQ(parse_target(text)->endpoint, Endpoint::kUnknown) << text;
   }
 }
 

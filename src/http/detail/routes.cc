@@ -139,7 +139,7 @@ std::optional<OutgoingReply> refuse_early(const RequestHead& head, const Target&
     reply.headers.emplace_back("Allow", allowed_methods(target.endpoint));
     return reply;
   }
-  if (is_admin(target.endpoint)) {
+  if (target.endpoint == Endpoint::kAdmin) {
     if (auto refused = refuse_admin(head, options)) return refused;
   }
   if (takes_body(target.endpoint)) {
@@ -175,12 +175,7 @@ OutgoingReply answer_now(const Target& target, const HttpOptions& options, const
     case Endpoint::kUnknown:
     case Endpoint::kInfer:
     case Endpoint::kInvocations:
-    case Endpoint::kIndex:
-    case Endpoint::kLoad:
-    case Endpoint::kUnload:
-    case Endpoint::kRotate:
-    case Endpoint::kEnforce:
-    case Endpoint::kObserve: break;
+    case Endpoint::kAdmin: break;
   }
   TONNAGE_BUG("an endpoint that takes a body was answered without one");
   return error_reply(500, "bug", "this endpoint has no immediate answer");

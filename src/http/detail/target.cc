@@ -3,18 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <vector>
 
+#include "http/detail/hex.h"
+
 namespace tonnage::http {
 namespace {
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 std::optional<std::string> percent_decode(std::string_view text) {
   std::string out;
@@ -41,8 +38,11 @@ std::string_view without_authority(std::string_view target) {
   return slash == std::string_view::npos ? std::string_view("/") : target.substr(slash);
 }
 
-std::vector<std::string_view> split(std::string_view path) {
-  std::vector<std::string_view> parts;
+// What follows a prefix, cut at its slashes.
+using Parts = std::vector<std::string_view>;
+
+Parts split(std::string_view path) {
+  Parts parts;
   while (!path.empty()) {
     path.remove_prefix(1);  // the slash
     const auto slash = path.find('/');
@@ -53,7 +53,7 @@ std::vector<std::string_view> split(std::string_view path) {
 }
 
 // What follows /v2/models/M.
-Endpoint model_endpoint(std::vector<std::string_view>& rest, std::string_view& version) {
+Endpoint model_endpoint(Parts& rest, std::string_view& version) {
   if (rest.size() >= 2 && rest[0] == "versions" && !rest[1].empty()) {
     version = rest[1];
     rest.erase(rest.begin(), rest.begin() + 2);
@@ -65,16 +65,18 @@ Endpoint model_endpoint(std::vector<std::string_view>& rest, std::string_view& v
   return Endpoint::kUnknown;
 }
 
-// What follows /v2/repository/models/M.
-Endpoint repository_endpoint(const std::vector<std::string_view>& rest) {
-  if (rest.size() != 1) return Endpoint::kUnknown;
-  if (rest[0] == "load") return Endpoint::kLoad;
-  if (rest[0] == "unload") return Endpoint::kUnload;
-  if (rest[0] == "rotate") return Endpoint::kRotate;
-  if (rest[0] == "enforce") return Endpoint::kEnforce;
-  if (rest[0] == "observe") return Endpoint::kObserve;
-  return Endpoint::kUnknown;
-}
+// What operators may ask for: all of it is POST, and all of it needs --model-control explicit.
+struct AdminPath {
+  std::string_view verb;
+  api::AdminKind kind;
+  bool names_a_model;  // /v2/repository/models/M/VERB, else /v2/repository/VERB
+};
+constexpr std::array<AdminPath, 6> kAdminPaths = {{{"index", api::AdminKind::kIndex, false},
+                                                   {"load", api::AdminKind::kLoad, true},
+                                                   {"unload", api::AdminKind::kUnload, true},
+                                                   {"rotate", api::AdminKind::kRotate, true},
+                                                   {"enforce", api::AdminKind::kEnforce, true},
+                                                   {"observe", api::AdminKind::kObserve, true}}};
 
 Endpoint fixed_endpoint(std::string_view path) {
   if (path == "/v2") return Endpoint::kServerMetadata;
@@ -85,8 +87,26 @@ Endpoint fixed_endpoint(std::string_view path) {
   if (path == "/ping") return Endpoint::kPing;
   if (path == "/invocations") return Endpoint::kInvocations;
   if (path == "/metrics") return Endpoint::kMetrics;
-  if (path == "/v2/repository/index") return Endpoint::kIndex;
   return Endpoint::kUnknown;
+}
+
+void find_model_call(Parts rest, Target& target, std::string_view& model, std::string_view& version) {
+  model = rest.front();
+  rest.erase(rest.begin());
+  if (!model.empty()) target.endpoint = model_endpoint(rest, version);
+}
+
+void find_admin_call(const Parts& rest, Target& target, std::string_view& model) {
+  const bool names_a_model = rest.size() == 3 && rest[0] == "models" && !rest[1].empty();
+  if (!names_a_model && rest.size() != 1) return;
+  const auto is_asked = [&](const AdminPath& path) {
+    return path.verb == rest.back() && path.names_a_model == names_a_model;
+  };
+  const auto* const found = std::ranges::find_if(kAdminPaths, is_asked);
+  if (found == kAdminPaths.end()) return;
+  target.endpoint = Endpoint::kAdmin;
+  target.admin = found->kind;
+  if (names_a_model) model = rest[1];
 }
 
 }  // namespace
@@ -101,20 +121,17 @@ Result<Target> parse_target(std::string_view text) {
   Target target;
   target.path = path;
   target.endpoint = fixed_endpoint(path);
-  constexpr std::string_view kModelsPrefix = "/v2/models/";
-  constexpr std::string_view kRepositoryPrefix = "/v2/repository/models/";
-  const bool is_repository = path.starts_with(kRepositoryPrefix);
-  if (target.endpoint != Endpoint::kUnknown || !(is_repository || path.starts_with(kModelsPrefix)))
-    return target;
+  if (target.endpoint != Endpoint::kUnknown) return target;
 
-  const std::size_t prefix = is_repository ? kRepositoryPrefix.size() : kModelsPrefix.size();
-  std::vector<std::string_view> rest = split(path.substr(prefix - 1));
-  const std::string_view model = rest.front();
+  constexpr std::string_view kModels = "/v2/models";
+  constexpr std::string_view kRepository = "/v2/repository";
+  const auto is_under = [path](std::string_view folder) {
+    return path.starts_with(folder) && path.substr(folder.size()).starts_with('/');
+  };
+  std::string_view model;
   std::string_view version;
-  rest.erase(rest.begin());
-  if (!model.empty()) {
-    target.endpoint = is_repository ? repository_endpoint(rest) : model_endpoint(rest, version);
-  }
+  if (is_under(kModels)) find_model_call(split(path.substr(kModels.size())), target, model, version);
+  if (is_under(kRepository)) find_admin_call(split(path.substr(kRepository.size())), target, model);
   const auto decoded_model = percent_decode(model);
   const auto decoded_version = percent_decode(version);
   if (!decoded_model || !decoded_version) {
@@ -125,13 +142,8 @@ Result<Target> parse_target(std::string_view text) {
   return target;
 }
 
-bool is_admin(Endpoint endpoint) {
-  return endpoint == Endpoint::kIndex || endpoint == Endpoint::kLoad || endpoint == Endpoint::kUnload ||
-         endpoint == Endpoint::kRotate || endpoint == Endpoint::kEnforce || endpoint == Endpoint::kObserve;
-}
-
 bool takes_body(Endpoint endpoint) {
-  return endpoint == Endpoint::kInfer || endpoint == Endpoint::kInvocations || is_admin(endpoint);
+  return endpoint == Endpoint::kInfer || endpoint == Endpoint::kInvocations || endpoint == Endpoint::kAdmin;
 }
 
 std::string_view allowed_methods(Endpoint endpoint) { return takes_body(endpoint) ? "POST" : "GET, HEAD"; }

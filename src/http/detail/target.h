@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/service.h"
 #include "base/status.h"
 
 namespace tonnage::http {
@@ -24,17 +25,13 @@ enum class Endpoint : std::uint8_t {
   kPing,            // /ping
   kInvocations,     // /invocations
   kMetrics,         // /metrics
-  kIndex,           // /v2/repository/index
-  kLoad,            // /v2/repository/models/M/load
-  kUnload,          // …/unload
-  kRotate,          // …/rotate
-  kEnforce,         // …/enforce
-  kObserve,         // …/observe
+  kAdmin,           // /v2/repository/…: the table in target.cc
 };
 
 struct Target {
   Endpoint endpoint = Endpoint::kUnknown;
-  std::string path;  // without query; for messages
+  api::AdminKind admin = api::AdminKind::kIndex;  // of kAdmin: what is asked for
+  std::string path;                               // without query; for messages
   std::string model;
   std::string version;
 };
@@ -42,8 +39,6 @@ struct Target {
 // Error: invalid_argument/bad_target (a broken percent-encoding, or no path at all).
 Result<Target> parse_target(std::string_view target);
 
-// Changes what is served: for operators only.
-bool is_admin(Endpoint endpoint);
 bool takes_body(Endpoint endpoint);  // POST; the others GET and HEAD
 std::string_view allowed_methods(Endpoint endpoint);
 

@@ -38,6 +38,21 @@ WarmUp::WarmUp(Loop& loop, model::ModelHandle spec, supervisor::Worker& worker, 
       done_(std::move(done)),
       profiler_(cost_options(*spec_), profile_limits(*spec_, worker.largest_grant())) {}
 
+void WarmUp::go_on_with(cost::Profiler rest) {
+  profiler_ = std::move(rest);
+  profiler_.go_on(worker_.largest_grant());
+}
+
+std::optional<cost::Profiler> WarmUp::take_rest() {
+  if (!leaves_rest_ || !profiler_.has_measured()) return std::nullopt;
+  return std::move(profiler_);
+}
+
+void WarmUp::stop_short(Status why) {
+  leaves_rest_ = true;
+  done_(std::move(why));
+}
+
 void WarmUp::start() {
   started_ = loop_.now();
   step();
@@ -45,8 +60,8 @@ void WarmUp::start() {
 
 void WarmUp::step() {
   if (!worker_.is_idle()) {  // it died between two shapes
-    return done_(Status(Code::kUnavailable, "warm_up_failed",
-                        "the worker was lost while warming up: " + worker_.last_error().detail()));
+    return stop_short(Status(Code::kUnavailable, "warm_up_failed",
+                             "the worker was lost while warming up: " + worker_.last_error().detail()));
   }
   const std::optional<cost::ProfileStep> next = profiler_.next(loop_.now() - started_);
   if (!next) return finish();
@@ -54,29 +69,31 @@ void WarmUp::step() {
   const Status started = run_shape(
       worker_, spec_, {shape, next->grant, first_seed_ + next->seed},
       [this, step = *next, shape](const supervisor::RunOutcome& outcome) { finished(step, shape, outcome); });
-  if (!started.is_ok()) done_(started);
+  if (!started.is_ok()) {
+    profiler_.put_back(*next);
+    stop_short(started);
+  }
 }
 
 void WarmUp::finished(const cost::ProfileStep& step, cost::Shape shape,
                       const supervisor::RunOutcome& outcome) {
   if (const auto* done = std::get_if<supervisor::RunDone>(&outcome)) {
-    ++measured_;
     profiler_.add(step, {shape, done->peak, done->round_trip});
   } else {
     const auto& failed = std::get<supervisor::RunFailed>(outcome);
     last_failure_ = failed.detail;
-    profiler_.refused(step, failed.needed);
-    // The worker restarts, and the new one is profiled from the start.
     if (!worker_.is_idle()) {
-      return done_(Status(Code::kUnavailable, "warm_up_failed",
-                          "the worker was lost while warming up: " + failed.detail));
+      profiler_.lost(step);
+      return stop_short(Status(Code::kUnavailable, "warm_up_failed",
+                               "the worker was lost while warming up: " + failed.detail));
     }
+    profiler_.refused(step, failed.needed);
   }
   next_step_ = loop_.call_at(loop_.now(), [this] { this->step(); });
 }
 
 void WarmUp::finish() {
-  if (measured_ == 0) {
+  if (!profiler_.has_measured()) {
     return done_(Status(Code::kUnavailable, "warm_up_failed",
                         "no shape could be run while warming up: " + last_failure_));
   }

@@ -3,10 +3,12 @@
 //
 // Promises: done is called once, on the loop; a worker that is lost meanwhile, or a model that fails
 // on every shape, is an error with its reason. Shapes that the memory refuses are left out, not run.
+// What was learned before a worker was lost is not learned again: take_rest() and go_on_with().
 // Threads: the loop. Owns: nothing but its own step; the worker must outlive it.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/function.h"
@@ -24,7 +26,12 @@ class WarmUp {
 
   // `attempt`: another one profiles with other values, so that one bad value cannot stop it for ever.
   WarmUp(Loop& loop, model::ModelHandle spec, supervisor::Worker& worker, std::uint64_t attempt, Done done);
+  // Before start(): what another one left.
+  void go_on_with(cost::Profiler rest);
   void start();
+  // After an error: what was measured, where another worker can go on with it.
+  std::optional<cost::Profiler> take_rest();
+  bool runs_on(const supervisor::Worker& worker) const { return &worker == &worker_; }
   double progress() const { return profiler_.progress(); }
 
  private:
@@ -32,6 +39,7 @@ class WarmUp {
   // `shape`: what was run, which the sizes of a model may not let be the step's own.
   void finished(const cost::ProfileStep& step, cost::Shape shape, const supervisor::RunOutcome& outcome);
   void finish();
+  void stop_short(Status why);
 
   Loop& loop_;
   model::ModelHandle spec_;
@@ -40,7 +48,7 @@ class WarmUp {
   Done done_;
   cost::Profiler profiler_;
   TimePoint started_{};
-  std::size_t measured_ = 0;
+  bool leaves_rest_ = false;
   std::string last_failure_;
   Loop::Timer next_step_;
 };

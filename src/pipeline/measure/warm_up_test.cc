@@ -25,7 +25,46 @@ void advance_until_ready(PipelineRig& rig) {
     rig.loop.advance(milliseconds(5));
 }
 
-TEST(WarmUp, AWorkerThatIsLostBetweenTwoShapesIsReplacedAndProfiledFromTheStart) {
+std::uint64_t runs_of_a_calm_warm_up() {
+  PipelineRig rig;
+  serve_until_warming(rig);
+  advance_until_ready(rig);
+  return rig.processes.runs();
+}
+
+TEST(WarmUp, WhatWasLearnedBeforeAKillForMemoryIsNotLearnedAgain) {
+  for (const std::uint64_t kill_at : {4U, 9U, 15U}) {
+    PipelineRig rig;
+    std::uint64_t runs = 0;
+    rig.processes.model.fault = [&](const FakeBatch&) {
+      return ++runs == kill_at ? FakeFault::kMemoryKill : FakeFault::kNone;
+    };
+    serve_until_warming(rig);
+    advance_until_ready(rig);
+    EXPECT_EQ(ModelPhase::kReady, rig.model().phase);
+    EXPECT_EQ(2U, rig.processes.starts());
+    EXPECT_LE(runs, runs_of_a_calm_warm_up() + 2) << "killed in run " << kill_at;
+  }
+}
+
+TEST(WarmUp, AShapeThatTakesItsWorkerAlongEachTimeIsLeftOut) {
+  PipelineRig rig;
+  int deaths = 0;
+  rig.processes.model.fault = [&](const FakeBatch& batch) {
+    const bool is_fatal = batch.run.rows >= 16;
+    deaths += is_fatal ? 1 : 0;
+    return is_fatal ? FakeFault::kMemoryKill : FakeFault::kNone;
+  };
+  serve_until_warming(rig);
+  for (int i = 0; i < 100 && rig.model().phase != ModelPhase::kReady; ++i) rig.loop.advance(seconds(1));
+  EXPECT_EQ(ModelPhase::kReady, rig.model().phase) << rig.model().trouble.detail();
+  EXPECT_EQ(2, deaths) << "once more with all there is; nothing as large after that";
+  const auto outcome = rig.ask({1, 16, 5});
+  rig.loop.advance(seconds(1));
+  EXPECT_TRUE(outcome->status->is_ok());
+}
+
+TEST(WarmUp, AWorkerThatIsLostBetweenTwoShapesIsReplacedAndGoesOn) {
   PipelineRig rig;
   int runs = 0;
   rig.processes.model.outputs = [&](const FakeBatch& batch) {
@@ -39,6 +78,7 @@ TEST(WarmUp, AWorkerThatIsLostBetweenTwoShapesIsReplacedAndProfiledFromTheStart)
   advance_until_ready(rig);
   EXPECT_EQ(ModelPhase::kReady, rig.model().phase);
   EXPECT_EQ(2U, rig.processes.starts());
+  EXPECT_LE(static_cast<std::uint64_t>(runs), runs_of_a_calm_warm_up() + 1);
   const auto outcome = rig.ask({1, 16, 5});
   rig.loop.advance(seconds(1));
   EXPECT_EQ(std::vector<float>{20}, outcome->values);

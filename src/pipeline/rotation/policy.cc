@@ -9,16 +9,6 @@ namespace {
 constexpr int kPausePerLoad = 10;
 constexpr Duration kLongestPause = seconds(3600);
 
-std::optional<RotationReason> reason_of(const model::RotationOptions& options, const RotationState& state) {
-  if (state.is_asked) return RotationReason::kOperator;
-  if (options.resident_above > Bytes() && state.resident > options.resident_above)
-    return RotationReason::kResident;
-  if (options.retention_within > Duration{} && state.full_in && *state.full_in <= options.retention_within)
-    return RotationReason::kRetention;
-  if (options.max_age > Duration{} && state.age >= options.max_age) return RotationReason::kAge;
-  return std::nullopt;
-}
-
 }  // namespace
 
 std::string_view reason_name(RotationReason reason) {
@@ -31,9 +21,20 @@ std::string_view reason_name(RotationReason reason) {
   return "unknown";
 }
 
+std::optional<RotationReason> rotation_reason(const model::RotationOptions& options,
+                                              const RotationState& state) {
+  if (state.is_asked) return RotationReason::kOperator;
+  if (options.resident_above > Bytes() && state.resident > options.resident_above)
+    return RotationReason::kResident;
+  if (options.retention_within > Duration{} && state.full_in && *state.full_in <= options.retention_within)
+    return RotationReason::kRetention;
+  if (options.max_age > Duration{} && state.age >= options.max_age) return RotationReason::kAge;
+  return std::nullopt;
+}
+
 RotationDecision decide_rotation(const model::RotationOptions& options, const RotationState& state,
                                  TimePoint now) {
-  const std::optional<RotationReason> reason = reason_of(options, state);
+  const std::optional<RotationReason> reason = rotation_reason(options, state);
   if (!reason) return {};
   if (*reason == RotationReason::kResident && state.resident_when_ready >= options.resident_above)
     return {RotationStep::kRefuse, *reason, "line_too_low"};

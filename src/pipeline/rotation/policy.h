@@ -6,8 +6,8 @@
 //  2. Begins beside the old worker only where the standby's whole charge is free now. Memory that comes
 //     back by itself is waited for, at most kMemoryPatience.
 //  3. What does not fit is dropped and loaded, or refused, as the model says. Nothing is dropped that would
-//     not fit afterwards; a line that a fresh worker
-//     would cross as well is refused, because no rotation can help.
+//     not fit afterwards; a line that a fresh worker would cross as well is refused, because no rotation
+//     can help.
 // Threads: any, no state. Cannot fail.
 #pragma once
 
@@ -49,6 +49,10 @@ struct RotationDecision {
   RotationReason reason = RotationReason::kOperator;  // of all but kKeep
   std::string_view why{};                             // of kRefuse: no_room, line_too_low
 };
+
+// Why it should be replaced, if at all; from the first five fields alone.
+std::optional<RotationReason> rotation_reason(const model::RotationOptions& options,
+                                              const RotationState& state);
 
 RotationDecision decide_rotation(const model::RotationOptions& options, const RotationState& state,
                                  TimePoint now);

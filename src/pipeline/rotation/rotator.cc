@@ -15,7 +15,6 @@ using supervisor::WorkerState;
 namespace metric = telemetry::metric;
 
 constexpr Duration kLookEvery = seconds(1);
-constexpr Duration kGrace = seconds(2);
 
 bool serves(const supervisor::Worker& worker) {
   return worker.state() == WorkerState::kReady || worker.state() == WorkerState::kBusy;
@@ -73,8 +72,7 @@ void Rotator::look() {
   next_look_ = host_.loop.call_at(next, [this] { look(); });
 }
 
-RotationState Rotator::state_of(const ServedModel& model, std::size_t seat, TimePoint now) const {
-  const WorkerSlot& slot = model.workers[seat];
+RotationState Rotator::state_of(const WorkerSlot& slot, TimePoint now) {
   const supervisor::WorkerMemory memory = slot.worker->memory();
   RotationState state;
   state.is_asked = slot.rotation.is_asked;
@@ -82,14 +80,18 @@ RotationState Rotator::state_of(const ServedModel& model, std::size_t seat, Time
   state.resident_when_ready = memory.base + memory.weights;
   if (slot.ready_since != kNever) state.age = now - slot.ready_since;
   if (memory.retention.is_named) state.full_in = memory.retention.time_left;
+  return state;
+}
+
+void Rotator::add_memory(RotationState& state, const ServedModel& model, const WorkerSlot& slot,
+                         const supervisor::WorkerOptions& standby) const {
   state.another_runs = is_running();
   state.not_before = not_before_;
-  state.charge = charge_of(model, host_.standby_options(model, seat));
+  state.charge = charge_of(model, standby);
   state.available = host_.root.available();
   state.held = slot.worker->charged();
   state.returnable = host_.returnable(model);
   state.short_since = slot.rotation.short_since;
-  return state;
 }
 
 bool Rotator::look_at(ServedModel& model, std::size_t seat, TimePoint now) {
@@ -100,7 +102,14 @@ bool Rotator::look_at(ServedModel& model, std::size_t seat, TimePoint now) {
     return watches;
   }
   if (!watches || !serves(*slot.worker)) return watches;
-  const RotationDecision decision = decide_rotation(model.spec->rotation, state_of(model, seat, now), now);
+  RotationState state = state_of(slot, now);
+  if (!rotation_reason(model.spec->rotation, state)) {
+    slot.rotation = {};
+    return true;
+  }
+  supervisor::WorkerOptions standby = host_.standby_options(model, seat);
+  add_memory(state, model, slot, standby);
+  const RotationDecision decision = decide_rotation(model.spec->rotation, state, now);
   switch (decision.step) {
     case RotationStep::kKeep: slot.rotation = {}; break;
     case RotationStep::kWait: break;
@@ -109,16 +118,15 @@ bool Rotator::look_at(ServedModel& model, std::size_t seat, TimePoint now) {
       host_.make_room();
       break;
     case RotationStep::kStart:
-    case RotationStep::kDrop: begin(model, seat, decision); break;
-    case RotationStep::kRefuse: refuse(model, seat, decision); break;
+    case RotationStep::kDrop: begin(model, seat, decision, std::move(standby)); break;
+    case RotationStep::kRefuse: refuse(model, seat, decision, state.charge); break;
   }
   return true;
 }
 
-void Rotator::refuse(ServedModel& model, std::size_t seat, const RotationDecision& decision) {
+void Rotator::refuse(ServedModel& model, std::size_t seat, const RotationDecision& decision, Bytes charge) {
   WorkerSlot& slot = model.workers[seat];
-  const Status why =
-      refused(decision, charge_of(model, host_.standby_options(model, seat)), host_.root.available());
+  const Status why = refused(decision, charge, host_.root.available());
   if (!std::exchange(slot.rotation.was_refused, true)) {
     host_.log.warn("rotation_refused", {{"model", model.spec->name},
                                         {"worker", slot.worker->options().name},
@@ -129,24 +137,24 @@ void Rotator::refuse(ServedModel& model, std::size_t seat, const RotationDecisio
   settle_ask(model, seat, why, Bytes());
 }
 
-void Rotator::begin(ServedModel& model, std::size_t seat, const RotationDecision& decision) {
+void Rotator::begin(ServedModel& model, std::size_t seat, const RotationDecision& decision,
+                    supervisor::WorkerOptions standby) {
   WorkerSlot& slot = model.workers[seat];
   slot.rotation.short_since = kNever;
   slot.rotation.was_refused = false;
-  supervisor::WorkerOptions options = host_.standby_options(model, seat);
   host_.log.info("rotation_begun", {{"model", model.spec->name},
                                     {"worker", slot.worker->options().name},
-                                    {"standby", options.name},
+                                    {"standby", standby.name},
                                     {"reason", reason_name(decision.reason)},
                                     {"drops", decision.step == RotationStep::kDrop},
-                                    {"charge_bytes", charge_of(model, options).count()}});
+                                    {"charge_bytes", charge_of(model, standby).count()}});
   running_.emplace(Running());
   running_->model = &model;
   running_->seat = seat;
   running_->reason = decision.reason;
   running_->drops = decision.step == RotationStep::kDrop;
   running_->began = host_.loop.now();
-  running_->standby = host_.make_worker(model, std::move(options));
+  running_->standby = host_.make_worker(model, std::move(standby));
   if (running_->drops) {
     running_->phase = Phase::kDraining;
     slot.is_held = true;
@@ -254,7 +262,7 @@ void Rotator::take_over() {
     r.model->cold_start = r.load_time;
     r.model->trouble = Status::ok();
   }
-  retire(std::move(r.standby), kGrace);
+  retire(std::move(r.standby), kStopGrace);
 }
 
 void Rotator::fail(Status why) {

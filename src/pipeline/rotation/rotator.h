@@ -35,6 +35,9 @@ struct RotationReport {
   Bytes given_back;         // to the ledger, all of them together
 };
 
+// What a worker that is no longer needed gets to end by itself.
+inline constexpr Duration kStopGrace = seconds(2);
+
 class Rotator {
  public:
   struct Host {
@@ -98,11 +101,15 @@ class Rotator {
     Completion<RotationReport> done;
   };
 
-  RotationState state_of(const ServedModel& model, std::size_t seat, TimePoint now) const;
+  // What a reason is found in; what a standby would take is asked for where there is one.
+  static RotationState state_of(const WorkerSlot& slot, TimePoint now);
+  void add_memory(RotationState& state, const ServedModel& model, const WorkerSlot& slot,
+                  const supervisor::WorkerOptions& standby) const;
   // False: there is nothing to watch.
   bool look_at(ServedModel& model, std::size_t seat, TimePoint now);
-  void begin(ServedModel& model, std::size_t seat, const RotationDecision& decision);
-  void refuse(ServedModel& model, std::size_t seat, const RotationDecision& decision);
+  void begin(ServedModel& model, std::size_t seat, const RotationDecision& decision,
+             supervisor::WorkerOptions standby);
+  void refuse(ServedModel& model, std::size_t seat, const RotationDecision& decision, Bytes charge);
   bool step();
   bool step_loading();
   bool step_reloading();

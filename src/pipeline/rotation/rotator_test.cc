@@ -80,6 +80,20 @@ TEST(Rotator, AStandbyTakesOverAndTheOldWorkerLeavesNothing) {
   EXPECT_EQ(before, ledger(rig.budget.root()));
 }
 
+TEST(Rotator, AWorkerIsLookedAtEachSecondAndNoStandbyDescribedBeforeThereIsAReason) {
+  PipelineRig rig;
+  model::ModelSpec spec = sum_spec();
+  spec.rotation.resident_above = mib(200);
+  spec.rotation.max_age = seconds(60);
+  rig.serve(std::move(spec));
+  const std::uint64_t described = rig.launch_commands;
+  rig.loop.advance(seconds(50));
+  EXPECT_EQ(described, rig.launch_commands);
+  rig.loop.advance(seconds(15));
+  EXPECT_GT(rig.launch_commands, described);
+  EXPECT_EQ(1U, counted(rig, "age", "done"));
+}
+
 TEST(Rotator, TheStandbyIsChargedBeforeItStarts) {
   PipelineRig rig;
   rig.serve(sum_spec());
