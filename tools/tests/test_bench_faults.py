@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+
+import faults  # noqa: E402
+import harness  # noqa: E402
+
+
+def rounds(cold_start=0.1, kill=0.2, oom=0.01, retried=1, late=0.002, late_retried=0):
+    return harness.Rounds({
+        "cold_start": [{"seconds": cold_start}],
+        "kill": [{"seconds": kill, "retried": 30, "predicted": 0.004, "refused": 0}],
+        "out_of_memory": [{"seconds": oom, "retried": retried, "predicted": 0.003, "usual": 0.003}],
+        "queue_timeout": [{"late": late, "retried": late_retried, "predicted": 0.004}],
+    })
+
+
+def test_each_fault_is_shown_beside_its_limit_the_predicted_time_and_the_rows_run_again():
+    verdicts = faults.judge(rounds())
+    assert verdicts["kill"] == {"felt_s": 0.2, "limit_s": 0.3, "predicted_batch_s": 0.004, "retried_rows": 30, "pass": True}
+    assert verdicts["out_of_memory"] == {"felt_s": 0.01, "limit_s": 0.026, "predicted_batch_s": 0.003, "retried_rows": 1,
+                                         "pass": True}
+    assert verdicts["queue_timeout"] == {"felt_s": 0.002, "limit_s": 0.02, "predicted_batch_s": 0.004, "retried_rows": 0,
+                                         "pass": True}
+
+
+@pytest.mark.parametrize("changes, missed", [
+    ({"kill": 0.31}, "kill"),
+    ({"oom": 0.027}, "out_of_memory"),
+    ({"retried": 2}, "out_of_memory"),
+    ({"late": 0.021}, "queue_timeout"),
+    ({"late_retried": 1}, "queue_timeout"),
+])
+def test_a_missed_limit_is_found_and_the_other_verdicts_stand(changes, missed, capsys):
+    verdicts = faults.judge(rounds(**changes))
+    assert [fault for fault, seen in verdicts.items() if not seen["pass"]] == [missed]
+    faults.print_verdicts(verdicts)
+    assert [line.split()[0] for line in capsys.readouterr().err.splitlines() if "MISSED" in line] == [missed]
+
+
+def test_a_limit_that_follows_a_measurement_is_taken_inside_its_round():
+    seen = rounds()
+    for case, value in rounds(cold_start=0.01, kill=0.02).values.items():
+        seen.values[case] += value
+    assert faults.judge(seen)["kill"]["pass"]  # 0.2 of 0.3 and 0.02 of 0.03
