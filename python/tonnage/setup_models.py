@@ -24,8 +24,8 @@ from tonnage import routes, sources
 from tonnage.routes import Wanted
 
 PACKAGE = Path(__file__).parent
-EXPORTER = ["artefacts.py", "description.py", "export.py", "held_out.py", "lengths.py", "model_toml.py", "parity.py",
-            "encoder.py", "zoo.py"]
+EXPORTER = ["artefacts.py", "checks.py", "description.py", "export.py", "held_out.py", "lengths.py", "model_toml.py",
+            "parity.py", "row_sizes.py", "encoder.py", "zoo.py"]
 PARTS: dict[str, list[str]] = {
     "texts": ["sources.py", "texts.py", "wordpiece.py"],
     "reviews": [*EXPORTER, "head.py", "sources.py", "texts.py", "wordpiece.py"],
