@@ -16,7 +16,7 @@ from serving import BIN, SOURCE
 sys.path[:0] = [str(SOURCE / "tests/soak"), str(SOURCE / "python")]
 
 import exported  # noqa: E402
-from clients import Clients  # noqa: E402
+from clients import Clients, Load  # noqa: E402
 from remainder import growth_of_last_third  # noqa: E402
 
 CASES = ("trace fp32", "trace bf16", "script fp32", "aoti fp32", "onnx fp32", "native fp32")
@@ -125,7 +125,7 @@ def ask(good, then, **how):
     thread.start()
     Front = collections.namedtuple("Front", "ports")
     try:
-        with Clients(Front({"http": server.server_port}), "m", body_of=lambda number: "{}", **how) as clients:
+        with Clients(Front({"http": server.server_port}), "m", Load(**how), lambda _: "{}") as clients:
             assert clients.wait(60)
         return clients
     finally:
@@ -135,18 +135,18 @@ def ask(good, then, **how):
 
 
 def test_clients_that_are_all_answered_have_nothing_to_say():
-    clients = ask(20, 500, count=4, most=20)
+    clients = ask(20, 500, clients=4, most=20)
     assert clients.wrong() == "" and clients.answers == {200: 20}
 
 
 @pytest.mark.parametrize("then, expected", [(None, "client 0 died after 3 answers: RemoteDisconnected"),
                                             (503, "client 0 was answered {503: 7}, first {}")])
 def test_a_client_that_fails_is_named_with_what_happened_to_it(then, expected):
-    assert ask(3, then, count=1, most=10).wrong().startswith(expected)
+    assert ask(3, then, clients=1, most=10).wrong().startswith(expected)
 
 
 def test_a_client_that_was_never_answered_is_a_failure():
-    assert "got no answer at all" in ask(99, 500, count=2, most=1).wrong()
+    assert "got no answer at all" in ask(99, 500, clients=2, most=1).wrong()
 
 
 if __name__ == "__main__":

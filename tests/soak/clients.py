@@ -26,15 +26,22 @@ class Record:
         return f"was answered {bad}, first {self.refusal}" if bad else ""
 
 
-class Clients:
-    """A context manager: they ask until it is left, or until `most` requests were sent; with `rate`, so many a
-    second. Request number n, from 0, has the body body_of(n)."""
+@dataclass(frozen=True)
+class Load:
+    clients: int
+    rate: float | None = None  # requests a second, of all of them; None: as fast as they are answered
+    most: int | None = None  # requests; None: until they are told to end
 
-    def __init__(self, server, name, count, body_of, rate=None, most=None):
+
+class Clients:
+    """A context manager: they ask until it is left, or all of `load` is sent. Request number n, from 0, has the body
+    body_of(n)."""
+
+    def __init__(self, server, name, load, body_of):
         self._port, self._path, self._body_of = server.ports["http"], f"/v2/models/{name}/infer", body_of
-        self._pause, self._most = 1 / rate if rate else 0.0, most
+        self._pause, self._most = 1 / load.rate if load.rate else 0.0, load.most
         self.sent, self._lock, self._ends = 0, threading.Lock(), threading.Event()
-        self.records = [Record() for _ in range(count)]
+        self.records = [Record() for _ in range(load.clients)]
         self._threads = [threading.Thread(target=self._run, args=(record,)) for record in self.records]
 
     def __enter__(self):

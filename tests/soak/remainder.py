@@ -15,7 +15,7 @@ import tomllib
 from pathlib import Path
 
 import models
-from clients import Clients
+from clients import Clients, Load
 from soak import run_cases
 from tonnage.serving import Server
 
@@ -60,7 +60,7 @@ def ask(options, server, body_of):
     """(clients, what the front read of the worker each second), until its share of the time is over or all is asked."""
     accounts = []
     ends = min(options.ends, time.monotonic() + options.seconds / options.cases)
-    with Clients(server, NAME, CLIENTS, body_of, most=options.count) as clients:
+    with Clients(server, NAME, Load(CLIENTS, most=options.count), body_of) as clients:
         while time.monotonic() < ends and not clients.wait(READ_EVERY_S):
             worker = server.model_status(NAME)["workers"][0]
             if worker["accounts"]:

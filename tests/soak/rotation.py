@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import models
-from clients import Clients
+from clients import Clients, Load
 from soak import run_cases
 from tonnage.serving import Server
 
@@ -68,7 +68,7 @@ def soak_stub(options, count):
         arguments = ("--model-control", "explicit", "--memory", budget, "--ingress", 1 << 20)
         with Server(options.program, repository, *arguments) as server:
             before = used(server)
-            with Clients(server, "rotated", CLIENTS, ids_body, rate=SHARE * 1000 / BATCH_MS) as clients:
+            with Clients(server, "rotated", Load(CLIENTS, rate=SHARE * 1000 / BATCH_MS), ids_body) as clients:
                 done, wrong = rotate(server, "rotated", count, options.ends)
             models.await_until(lambda: server.status()["open_requests"] == 0, 30)
             status = server.status()
@@ -87,7 +87,7 @@ def soak_exported(options, case, count):
         os.symlink(case.folder, Path(repository, "rotated"))
         with Server(options.program, repository, "--model-control", "explicit", "--memory", "2GiB", *case.flags) as server:
             body = json.dumps(models.one_row(server, "rotated"))
-            with Clients(server, "rotated", CLIENTS, lambda _: body, rate=EXPORTED_RATE) as clients:
+            with Clients(server, "rotated", Load(CLIENTS, rate=EXPORTED_RATE), lambda _: body) as clients:
                 resident = []
                 done, wrong = 0, ""
                 while done < count and not wrong:

@@ -10,12 +10,16 @@ import faults  # noqa: E402
 import harness  # noqa: E402
 
 
-def rounds(cold_start=0.1, kill=0.2, oom=0.01, retried=1, late=0.002, late_retried=0):
+GOOD = {"cold_start": 0.1, "kill": 0.2, "oom": 0.01, "retried": 1, "late": 0.002, "late_retried": 0}
+
+
+def rounds(**changes):
+    seen = {**GOOD, **changes}
     return harness.Rounds({
-        "cold_start": [{"seconds": cold_start}],
-        "kill": [{"seconds": kill, "retried": 30, "predicted": 0.004, "refused": 0}],
-        "out_of_memory": [{"seconds": oom, "retried": retried, "predicted": 0.003, "usual": 0.003}],
-        "queue_timeout": [{"late": late, "retried": late_retried, "predicted": 0.004}],
+        "cold_start": [{"seconds": seen["cold_start"]}],
+        "kill": [{"seconds": seen["kill"], "retried": 30, "predicted": 0.004, "refused": 0}],
+        "out_of_memory": [{"seconds": seen["oom"], "retried": seen["retried"], "predicted": 0.003, "usual": 0.003}],
+        "queue_timeout": [{"late": seen["late"], "retried": seen["late_retried"], "predicted": 0.004}],
     })
 
 
