@@ -38,7 +38,8 @@ def test_among_equally_fast_routes_the_one_that_needs_less_memory_is_recommended
 
 
 def test_a_route_whose_answers_differ_is_never_recommended():
-    assert recommend.advise([measured("trace", 40, 600), measured("aoti", 90, 300, "bf16", cosine=0.99)]).case == "trace fp32"
+    drifting = measured("aoti", 90, 300, "bf16", cosine=0.99)
+    assert recommend.advise([measured("trace", 40, 600), drifting]).case == "trace fp32"
 
 
 def test_the_incidents_way_is_never_recommended_and_neither_is_a_route_that_failed_or_refused():
@@ -46,7 +47,9 @@ def test_the_incidents_way_is_never_recommended_and_neither_is_a_route_that_fail
     broken.error = "the worker died"
     advice = recommend.advise([INCIDENT, broken, measured("onnx", 80, 100, refused=3)])
     assert advice.case is None
-    assert advice.reason
+    assert advice.reason == "no route served everything with the answers of the original"
+    assert f"No recommendation: {advice.reason}." in report.markdown("m", "", [broken], advice, artefacts())
+    assert f"No recommendation: {advice.reason}." in page.render("m", "", [broken], advice, artefacts())
 
 
 def test_every_exported_artefact_is_a_case_and_the_incident_comes_last():
@@ -97,12 +100,19 @@ def test_reports_show_every_case_the_advice_and_no_markup_of_others():
     advice = recommend.advise(all_measured)
     text = report.markdown("m<b>", "how", all_measured, advice, artefacts())
     html = page.render("m<b>", "how", all_measured, advice, artefacts())
-    for word in ("trace fp32", "native as-is", "rows 1-64", "20%"):
+    for word in ("trace fp32", "native as-is", "rows 1-64", "20%", "600 MiB", "3,000 MiB", "40.0/s", "99.0/s"):
         assert word in text and word in html
-    assert "<b>" not in html and "src=" not in html and "href=" not in html
+    assert "# m<b>: loading routes side by side" in text and "**trace fp32**" in text
+    assert "<h1>m&lt;b&gt;: loading routes side by side</h1>" in html and "<b>" not in html
+    assert html.count("<svg") == 3 and html.count("<rect") == 3 * 2 and '<tr class="best"><td>trace fp32</td>' in html
+    assert "src=" not in html and "href=" not in html
     assert json.loads(json.dumps(report.as_json("m", all_measured, advice), default=str))["recommended"] == "trace fp32"
 
 
 def test_a_case_that_failed_says_why_in_its_row():
     failed = measure.Measured(Case("onnx", "fp32"), error="no worker program")
-    assert "failed: no worker program" in report.markdown("m", "", [failed], recommend.advise([failed]), artefacts())
+    advice = recommend.advise([failed])
+    row = "| onnx fp32 | failed: no worker program |"
+    assert row in report.markdown("m", "", [failed], advice, artefacts())
+    assert "<td>onnx fp32</td><td>failed: no worker program</td>" in page.render("m", "", [failed], advice, artefacts())
+    assert report.as_json("m", [failed], advice)["cases"][0]["error"] == "no worker program"

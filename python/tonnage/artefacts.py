@@ -19,6 +19,7 @@ import torch
 
 from tonnage import __version__, parity, routes, row_sizes
 from tonnage.description import Model, RowSize, largest
+from tonnage.progress import say
 
 
 @dataclass
@@ -31,10 +32,6 @@ class Job:
     traced: tuple[int, RowSize] = (0, 0)
     config: str = ""
     records: list[dict] = field(default_factory=list)
-
-
-def say(text: str) -> None:
-    print(text, flush=True)
 
 
 def config_json(model: Model) -> str:

@@ -22,6 +22,7 @@ import torch
 from tonnage import artefacts, checks, held_out, model_toml, parity, routes, row_sizes
 from tonnage import lengths as length_files
 from tonnage.description import DescriptionError, Model
+from tonnage.progress import say
 from tonnage.sources import SourceError
 
 EXAMPLE = """example:
@@ -35,10 +36,6 @@ writes models/NAME/model.toml and models/NAME/1/ with model.pt, artefacts.json a
                            Tensor("attention_mask", "INT64", [-1, -1], source="mask")],
                    outputs=[Tensor("scores", "FP32", [-1, 2])])
 """
-
-
-def say(text: str) -> None:
-    print(text, flush=True)
 
 
 def load_factory(name: str):

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Callable, Sequence
 
 from tonnage import routes, sources
+from tonnage.progress import say
 from tonnage.routes import Wanted
 
 PACKAGE = Path(__file__).parent
@@ -31,10 +32,6 @@ PARTS: dict[str, list[str]] = {
     "reviews": [*EXPORTER, "head.py", "sources.py", "texts.py", "wordpiece.py"],
     "encoder-1024": [*EXPORTER, "texts.py"],
 }
-
-
-def say(text: str) -> None:
-    print(text, flush=True)
 
 
 def digest_of(files: Sequence[str]) -> str:
