@@ -43,13 +43,18 @@ def tiny():
         raise
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_five_cycles_of_load_and_unload_leave_nothing(tiny, case):
-    there, skipped = exported.find(tiny, BIN)
-    route, precision = case.split()
+def need(tiny, route):
+    """The names of all cases; skips aloud where the route's worker is not built."""
+    cases, skipped = exported.find(tiny, BIN)
     if route in skipped:
         pytest.skip(f"route {route}: {skipped[route]}")
-    assert case in [found.name for found in there]
+    return [case.name for case in cases]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_five_cycles_of_load_and_unload_leave_nothing(tiny, case):
+    route, precision = case.split()
+    assert case in need(tiny, route)
     result = soak("cycles", "--tiny", "--count", "5", "--for", "120s", "--route", route, "--precision", precision)
     assert result["pass"], result
     assert {name: seen["cycles"] for name, seen in result["cases"].items()} == {case: 5}
@@ -68,18 +73,14 @@ def test_rotations_under_load_lose_nothing_and_run_nothing_twice():
 
 
 def test_a_rotation_of_a_real_model_refuses_nobody(tiny):
-    _, skipped = exported.find(tiny, BIN)
-    if "trace" in skipped:
-        pytest.skip(f"route trace: {skipped['trace']}")
+    need(tiny, "trace")
     result = soak("rotation", "--tiny", "--count", "2", "--route", "trace", "--precision", "fp32", "--for", "60s")
     assert result["pass"], result
     assert result["cases"]["trace fp32"]["rotations"] == 2
 
 
 def test_after_twenty_thousand_requests_of_many_shapes_memory_is_flat(tiny):
-    _, skipped = exported.find(tiny, BIN)
-    if "trace" in skipped:
-        pytest.skip(f"route trace: {skipped['trace']}")
+    need(tiny, "trace")
     result = soak("remainder", "--tiny", "--count", "20000", "--route", "trace", "--precision", "fp32", "--for", "300s")
     assert result["pass"], result
     assert result["cases"]["trace fp32"]["answers"] == {"200": 20000}
