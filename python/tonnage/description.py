@@ -37,7 +37,8 @@ class Size:
 
 @dataclass(frozen=True)
 class Tensor:
-    """One input or output. The first dim is the row dim (-1); a further -1 is the row's length, or what `sizes` names."""
+    """One input or output. The first dim is the row dim (-1); a further -1 is the row's length, or what `sizes`
+    names."""
 
     name: str
     datatype: str

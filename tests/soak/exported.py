@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What there is to soak: each route and precision that a folder of models holds a file for and a worker is built for."""
 
+import contextlib
 import fcntl
 import hashlib
 import importlib.metadata
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tonnage import routes
-from tonnage.compare.cases import read_artefacts
+from tonnage.compare.cases import NoCase, read_artefacts
 
 HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parents[1] / "python"
@@ -48,10 +49,11 @@ def find(models, programs):
     for toml in sorted(models.glob("*/model.toml")):
         folder = toml.parent
         size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-        for record in read_artefacts(folder)["artefacts"]:
-            key = (record["route"], record["precision"])
-            if key not in found or size < found[key][0]:
-                found[key] = (size, folder)
+        with contextlib.suppress(NoCase):  # of another exporter
+            for record in read_artefacts(folder)["artefacts"]:
+                key = (record["route"], record["precision"])
+                if key not in found or size < found[key][0]:
+                    found[key] = (size, folder)
     cases, skipped = [], {}
     for route in routes.NAMES:
         absent = [name for name in WORKERS[route] if not (programs / name).exists()]
