@@ -88,6 +88,17 @@ def test_a_variant_links_the_model_and_changes_nothing_of_it(tmp_path):
     assert (model / "model.toml").read_text() == 'route = "trace"\n'
 
 
+def test_random_ids_are_those_that_the_model_takes(tmp_path):
+    (tmp_path / "model.toml").write_text(
+        'max_length = 128\n[[input]]\nname = "ids"\nrange = [0, 999]\n'
+        '[[input]]\nname = "mask"\nsource = "mask"\nrange = [0, 1]\n')
+    flags = measure.Traffic(None, "100/0/0", 1.0).flags(tmp_path)
+    assert flags[flags.index("--vocabulary") + 1] == "1000" and flags[flags.index("--max-length") + 1] == "128"
+    assert "--vocabulary" not in measure.Traffic(tmp_path / "texts", "100/0/0", 1.0).flags(tmp_path)
+    (tmp_path / "model.toml").write_text("")
+    assert measure.Traffic(None, "100/0/0", 1.0).flags(tmp_path)[:5] == ["--ids", "--format", "binary", "--mix", "100/0/0"]
+
+
 def test_rows_are_compared_by_difference_and_direction():
     assert answers.compare_rows([1.0, 0.0], [1.0, 0.5]) == (0.5, pytest.approx(0.8944, abs=1e-4))
     assert answers.compare_rows([0.0], [0.0]) == (0.0, 1.0)

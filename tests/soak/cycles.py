@@ -24,7 +24,7 @@ def leftovers(server, scratch):
     found = [f"process {pid}" for pid in server.pids()[1:]]
     found += [f"descriptor {link}" for link in models.descriptors(front) if NAME in link]
     found += [f"segment {segment}" for segment in models.shared_memory(front)]
-    found += [f"file {file}" for file in scratch.rglob("*")]
+    found += [f"file {file}" for file in scratch.iterdir()]
     status = server.status()
     accounts = {account["name"]: account for account in status["accounts"]["children"]}
     found += [f"account {child['name']}" for child in accounts.get("workers", {"children": []})["children"]]
