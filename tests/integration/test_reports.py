@@ -28,7 +28,8 @@ def tonnage(*arguments):
 
 def assert_needs_no_network(html):
     assert html.startswith("<!doctype html>") and html.rstrip().endswith("</html>")
-    assert not re.findall(r"https?:|//\w|\bsrc=|\bhref=|@import|url\(|<script|<link|<iframe", html.replace(NAMESPACE, ""))
+    loads = r"https?:|//\w|\bsrc=|\bhref=|@import|url\(|<script|<link|<iframe"
+    assert not re.findall(loads, html.replace(NAMESPACE, ""))
 
 
 @pytest.fixture(scope="module")
@@ -105,9 +106,11 @@ def test_compare_refuses_a_folder_that_holds_no_export(tmp_path):
 def profiled(tmp_path_factory):
     """A row of the longest takes 16 MiB, so that a gigabyte buys many."""
     root = tmp_path_factory.mktemp("profile")
-    folder = stub_model(root / "models", "costly", "quadratic", IDS_MODEL.format(max_length=64), bytes_per_token="256KiB")
+    folder = stub_model(root / "models", "costly", "quadratic", IDS_MODEL.format(max_length=64),
+                        bytes_per_token="256KiB")
     (root / "out").mkdir()
-    done = tonnage("profile", folder, "--for", "3s", "--memory", "256MiB", "--out", root / "out", "--state", root / "state")
+    done = tonnage("profile", folder, "--for", "3s", "--memory", "256MiB", "--out", root / "out", "--state",
+                   root / "state")
     assert done.returncode == 0, done.stderr
     return done, root / "out"
 

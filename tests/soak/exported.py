@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What there is to soak: each route and precision that a folder of models holds a file for and a worker is built for."""
+"""What there is to soak: each route and precision that a model was exported and a worker is built for."""
 
 import contextlib
 import fcntl
@@ -70,7 +70,8 @@ def find(models, programs):
 
 def recipe_of_tiny():
     exporter = PACKAGE / "tonnage"
-    files = [HERE / "tiny.py", HERE / "exported.py", *sorted(exporter.glob("*.py")), *sorted(exporter.glob("routes/*.py"))]
+    files = [HERE / "tiny.py", HERE / "exported.py", *sorted(exporter.glob("*.py")),
+             *sorted(exporter.glob("routes/*.py"))]
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in files))
     return f"{digest.hexdigest()} torch {importlib.metadata.version('torch')}"
 
@@ -97,6 +98,7 @@ def export(folder, name, wanted, precisions):
     command = [sys.executable, "-m", "tonnage.export", "tiny:model", "--arg", f"name={name}", "--out", str(folder),
                "--routes", wanted, "--precisions", precisions]
     environment = {**os.environ, "PYTHONPATH": f"{PACKAGE}:{HERE}", "OMP_WAIT_POLICY": "passive"}
-    done = subprocess.run(command, env=environment, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(command, env=environment, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True)
     if done.returncode != 0:
         raise NoModels(f"exporting tests/soak/tiny.py failed:\n{done.stdout}")

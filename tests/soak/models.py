@@ -86,7 +86,8 @@ def descriptors_at_rest(pid):
 
 def shared_memory(pid):
     """Segments that a process holds open or mapped."""
-    mapped = [line.split(maxsplit=5)[5] for line in Path(f"/proc/{pid}/maps").read_text().splitlines() if "/memfd:" in line]
+    lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    mapped = [line.split(maxsplit=5)[5] for line in lines if "/memfd:" in line]
     return [link for link in descriptors(pid) if link.startswith("/memfd:")] + mapped
 
 

@@ -38,7 +38,8 @@ def growth_of_last_third(series):
     readings say little."""
     last = series[-max(2, len(series) // 3):]
     middle, mean = (len(last) - 1) / 2, sum(last) / len(last)
-    slope = sum((at - middle) * value for at, value in enumerate(last)) / sum((at - middle) ** 2 for at in range(len(last)))
+    spread = sum((at - middle) ** 2 for at in range(len(last)))
+    slope = sum((at - middle) * value for at, value in enumerate(last)) / spread
     return slope * (len(last) - 1) / max(1.0, mean)
 
 

@@ -40,7 +40,8 @@ def say(text):
 def chosen_cases(options):
     """([the stub as None, and cases], route → why it is skipped), as --route and --precision choose."""
     cases, skipped = exported.find(options.models, options.program.parent)
-    wanted = [case for case in cases if options.route in (None, case.route) and options.precision in (None, case.precision)]
+    wanted = [case for case in cases
+              if options.route in (None, case.route) and options.precision in (None, case.precision)]
     skipped = {route: why for route, why in skipped.items() if options.route in (None, route)}
     for route, why in skipped.items():
         say(f"SKIPPED route {route}: {why}")

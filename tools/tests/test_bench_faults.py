@@ -25,11 +25,12 @@ def rounds(**changes):
 
 def test_each_fault_is_shown_beside_its_limit_the_predicted_time_and_the_rows_run_again():
     verdicts = faults.judge(rounds())
-    assert verdicts["kill"] == {"felt_s": 0.2, "limit_s": 0.3, "predicted_batch_s": 0.004, "retried_rows": 30, "pass": True}
-    assert verdicts["out_of_memory"] == {"felt_s": 0.01, "limit_s": 0.026, "predicted_batch_s": 0.003, "retried_rows": 1,
-                                         "pass": True}
-    assert verdicts["queue_timeout"] == {"felt_s": 0.002, "limit_s": 0.02, "predicted_batch_s": 0.004, "retried_rows": 0,
-                                         "pass": True}
+    def verdict(felt_s, limit_s, predicted_batch_s, retried_rows):
+        return {"felt_s": felt_s, "limit_s": limit_s, "predicted_batch_s": predicted_batch_s,
+                "retried_rows": retried_rows, "pass": True}
+
+    assert verdicts == {"kill": verdict(0.2, 0.3, 0.004, 30), "out_of_memory": verdict(0.01, 0.026, 0.003, 1),
+                        "queue_timeout": verdict(0.002, 0.02, 0.004, 0)}
 
 
 @pytest.mark.parametrize("changes, missed", [

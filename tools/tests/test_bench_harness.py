@@ -86,7 +86,8 @@ def test_a_model_variant_changes_only_what_it_names():
 
 
 def layout(ratio, shorts=1.0, longs=1.0):
-    return [{"ratio": ratio, "base_p99_ms": 50.0, "p99_ms": 50.0 * ratio, "shorts_answered": shorts, "longs_answered": longs}]
+    return [{"ratio": ratio, "base_p99_ms": 50.0, "p99_ms": 50.0 * ratio, "shorts_answered": shorts,
+             "longs_answered": longs}]
 
 
 def test_the_best_layout_is_the_best_of_those_that_answered_shorts_and_longs():
