@@ -27,6 +27,11 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
+def show(text):
+    """A line of a program that is a bench; nothing under --json."""
+    print(text, flush=True)
+
+
 def parse_cpu_line(line):
     """(busy, stolen) ticks of the first line of /proc/stat. Interrupts belong to nobody and are left out."""
     user, nice, system, _idle, _iowait, _irq, _softirq, steal = map(int, line.split()[1:9])
@@ -165,7 +170,7 @@ def run_program(command, name):
         last = ""
         for line in process.stdout:
             if last:
-                print(last)
+                show(last)
             last = line.rstrip("\n")
         status = process.wait()
     if status != 0 or not last.startswith("{"):

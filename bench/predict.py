@@ -23,5 +23,5 @@ def main(options):
     if export_toys(toys):
         arguments += ["--toys", toys]
     else:
-        print("predict: no torch in build/venv: the toys are LEFT OUT", file=sys.stderr)
+        print("predict: the toys cannot be exported with build/venv (is torch there?) and are LEFT OUT", file=sys.stderr)
     return harness.run_program(arguments + options.rest, "predict")

@@ -29,7 +29,7 @@ class Routes:
         if not file.is_file():
             raise SystemExit(f"{file} is missing: ./dev setup --models --routes all")
         self.records = [r for r in json.loads(file.read_text())["artefacts"]
-                        if r["route"] != "native" and r["precision"] in ("fp32", "bf16")]
+                        if r["precision"] in ("fp32", "bf16")]
         self.folder = mix.model_variant(model, self.scratch / "models")
         self.lengths = None
 
@@ -68,6 +68,30 @@ def has_amx():
     return "amx_bf16" in Path("/proc/cpuinfo").read_text()
 
 
+def summarize(records, rounds, with_amx):
+    """The keys of the result."""
+    result, best = {}, None
+    for record in records:
+        name = f"{record['route']} {record['precision']}"
+        result[name] = {
+            "offline_rps": round(rounds.median(f"{name} offline", "rps"), 2),
+            "server_rps": round(rounds.median(f"{name} server", "rps"), 2),
+            "oracle": round(rounds.median_of(lambda r, n=name: r[f"{n} server"]["rps"] / r[f"{n} offline"]["rps"]), 3),
+            "peak_bytes": int(rounds.median(f"{name} server", "peak_bytes")),
+            "min_cosine": min(record["min_cosine"], record["min_padding_cosine"]),
+        }
+        if record["precision"] == "bf16" and (best is None or result[name]["server_rps"] > result[best]["server_rps"]):
+            best = name
+    over = None
+    if best and with_amx:
+        over = round(rounds.median_of(lambda r: r[f"{best} server"]["rps"] / r["fifo"]["rps"]), 2)
+    else:
+        why = "this CPU has no AMX" if best else "nothing was exported in bf16"
+        print(f"best_bf16_over_fifo is skipped: {why}", file=sys.stderr)
+    return {"routes": result, "fifo_rps": round(rounds.median("fifo", "rps"), 2), "best_bf16": best,
+            "best_bf16_over_fifo": over}
+
+
 def main(options):
     scratch = tempfile.mkdtemp(prefix="tonnage-bench-")
     try:
@@ -81,23 +105,5 @@ def main(options):
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
-    result, best = {}, None
-    for record in bench.records:
-        name = f"{record['route']} {record['precision']}"
-        result[name] = {
-            "offline_rps": round(rounds.median(f"{name} offline", "rps"), 2),
-            "server_rps": round(rounds.median(f"{name} server", "rps"), 2),
-            "oracle": round(rounds.median_of(lambda r, n=name: r[f"{n} server"]["rps"] / r[f"{n} offline"]["rps"]), 3),
-            "peak_bytes": int(rounds.median(f"{name} server", "peak_bytes")),
-            "min_cosine": min(record["min_cosine"], record["min_padding_cosine"]),
-        }
-        if record["precision"] == "bf16" and (best is None or result[name]["server_rps"] > result[best]["server_rps"]):
-            best = name
-    over = None
-    if best and has_amx():
-        over = round(rounds.median_of(lambda r: r[f"{best} server"]["rps"] / r["fifo"]["rps"]), 2)
-    elif best:
-        print("best_bf16_over_fifo is skipped: this CPU has no AMX", file=sys.stderr)
-    harness.emit("routes", {"routes": result, "fifo_rps": round(rounds.median("fifo", "rps"), 2),
-                            "best_bf16": best, "best_bf16_over_fifo": over,
+    harness.emit("routes", {**summarize(bench.records, rounds, has_amx()),
                             "model": "encoder-1024: MiniLM-L6 architecture, 1,024 positions, random weights"}, rounds)

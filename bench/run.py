@@ -26,7 +26,7 @@ def main():
     parser.add_argument("--noisy", action="store_true", help="count void rounds too, and say so in the result")
     options, rest = parser.parse_known_args()
     if options.json:
-        harness.say = lambda text: None
+        harness.say = harness.show = lambda text: None
     program = options.build.resolve() / "bin" / f"tonnage-bench-{options.name}"
     if options.name in SCRIPTS:
         options.rest = rest  # for programs that a script starts

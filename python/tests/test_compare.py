@@ -38,7 +38,8 @@ def test_among_equally_fast_routes_the_one_that_needs_less_memory_is_recommended
 
 
 def test_a_route_whose_answers_differ_is_never_recommended():
-    assert recommend.advise([measured("trace", 40, 600), measured("aoti", 90, 300, "bf16", cosine=0.99)]).case == "trace fp32"
+    drifting = measured("aoti", 90, 300, "bf16", cosine=0.99)
+    assert recommend.advise([measured("trace", 40, 600), drifting]).case == "trace fp32"
 
 
 def test_the_incidents_way_is_never_recommended_and_neither_is_a_route_that_failed_or_refused():
@@ -46,7 +47,9 @@ def test_the_incidents_way_is_never_recommended_and_neither_is_a_route_that_fail
     broken.error = "the worker died"
     advice = recommend.advise([INCIDENT, broken, measured("onnx", 80, 100, refused=3)])
     assert advice.case is None
-    assert advice.reason
+    assert advice.reason == "no route served everything with the answers of the original"
+    assert f"No recommendation: {advice.reason}." in report.markdown("m", "", [broken], advice, artefacts())
+    assert f"No recommendation: {advice.reason}." in page.render("m", "", [broken], advice, artefacts())
 
 
 def test_every_exported_artefact_is_a_case_and_the_incident_comes_last():
@@ -85,6 +88,17 @@ def test_a_variant_links_the_model_and_changes_nothing_of_it(tmp_path):
     assert (model / "model.toml").read_text() == 'route = "trace"\n'
 
 
+def test_random_ids_are_those_that_the_model_takes(tmp_path):
+    (tmp_path / "model.toml").write_text(
+        'max_length = 128\n[[input]]\nname = "ids"\nrange = [0, 999]\n'
+        '[[input]]\nname = "mask"\nsource = "mask"\nrange = [0, 1]\n')
+    flags = measure.Traffic(None, "100/0/0", 1.0).flags(tmp_path)
+    assert flags[flags.index("--vocabulary") + 1] == "1000" and flags[flags.index("--max-length") + 1] == "128"
+    assert "--vocabulary" not in measure.Traffic(tmp_path / "texts", "100/0/0", 1.0).flags(tmp_path)
+    (tmp_path / "model.toml").write_text("")
+    assert measure.Traffic(None, "100/0/0", 1.0).flags(tmp_path)[:5] == ["--ids", "--format", "binary", "--mix", "100/0/0"]
+
+
 def test_rows_are_compared_by_difference_and_direction():
     assert answers.compare_rows([1.0, 0.0], [1.0, 0.5]) == (0.5, pytest.approx(0.8944, abs=1e-4))
     assert answers.compare_rows([0.0], [0.0]) == (0.0, 1.0)
@@ -97,12 +111,19 @@ def test_reports_show_every_case_the_advice_and_no_markup_of_others():
     advice = recommend.advise(all_measured)
     text = report.markdown("m<b>", "how", all_measured, advice, artefacts())
     html = page.render("m<b>", "how", all_measured, advice, artefacts())
-    for word in ("trace fp32", "native as-is", "rows 1-64", "20%"):
+    for word in ("trace fp32", "native as-is", "rows 1-64", "20%", "600 MiB", "3,000 MiB", "40.0/s", "99.0/s"):
         assert word in text and word in html
-    assert "<b>" not in html and "src=" not in html and "href=" not in html
+    assert "# m<b>: loading routes side by side" in text and "**trace fp32**" in text
+    assert "<h1>m&lt;b&gt;: loading routes side by side</h1>" in html and "<b>" not in html
+    assert html.count("<svg") == 3 and html.count("<rect") == 3 * 2 and '<tr class="best"><td>trace fp32</td>' in html
+    assert "src=" not in html and "href=" not in html
     assert json.loads(json.dumps(report.as_json("m", all_measured, advice), default=str))["recommended"] == "trace fp32"
 
 
 def test_a_case_that_failed_says_why_in_its_row():
     failed = measure.Measured(Case("onnx", "fp32"), error="no worker program")
-    assert "failed: no worker program" in report.markdown("m", "", [failed], recommend.advise([failed]), artefacts())
+    advice = recommend.advise([failed])
+    row = "| onnx fp32 | failed: no worker program |"
+    assert row in report.markdown("m", "", [failed], advice, artefacts())
+    assert "<td>onnx fp32</td><td>failed: no worker program</td>" in page.render("m", "", [failed], advice, artefacts())
+    assert report.as_json("m", [failed], advice)["cases"][0]["error"] == "no worker program"

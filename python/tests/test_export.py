@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import toy_models
-from tonnage import export, parity
+from tonnage import checks, export, parity
 from tonnage.description import DescriptionError, Tensor, Wordpiece
 from tonnage.lengths import LengthFileError, draw, read_lengths
 
@@ -117,7 +117,7 @@ def test_arguments_the_factory_does_not_take_are_explained(tmp_path, capsys):
 ])
 def test_a_contradictory_description_is_refused(changes, expected):
     with pytest.raises(DescriptionError, match=expected):
-        toy_models.model(toy_models.MaskedMean(), **changes).validate()
+        checks.check_model(toy_models.model(toy_models.MaskedMean(), **changes))
 
 
 def test_random_inputs_obey_range_pad_and_mask():

@@ -3,6 +3,7 @@
 
 import json
 import struct
+import sys
 
 import pytest
 import torch
@@ -138,10 +139,20 @@ def test_tensors_that_are_described_wrongly_are_named(entries, expected):
 
 def test_a_context_is_given_to_who_takes_one_and_another_count_is_an_error():
     context = handler.Context({"model_dir": "here"})
-    assert handler.call(lambda a, b: (a, b), (1, 2), context) == (1, 2)
-    assert handler.call(lambda a, b, c: c, (1, 2), context) is context
-    with pytest.raises(TypeError, match="takes 4 arguments"):
-        handler.call(lambda a, b, c, d: 0, (1, 2), context)
+    assert handler.with_context(lambda a, b: (a, b), 2, context)(1, 2) == (1, 2)
+    assert handler.with_context(lambda a, b, c: (a, b, c), 2, context)(1, 2) == (1, 2, context)
+    with pytest.raises(wire.LoadFailed, match="takes 4 arguments; it is given 2, or with a context 3"):
+        handler.with_context(lambda a, b, c, d: 0, 2, context)
+
+
+def test_a_signature_is_looked_at_once_while_loading(tmp_path, monkeypatch):
+    text = "def model_fn(folder):\n    return 2\ndef predict_fn(data, model, context):\n    return data * model\n"
+    loaded = handler.load(script(tmp_path, text), {})
+    monkeypatch.setattr(handler.inspect, "signature", None)
+    assert [loaded.predict([value], [X]) for value in (1, 2)] == [2, 4]
+    monkeypatch.undo()
+    with pytest.raises(wire.LoadFailed, match="predict_fn takes 1 arguments"):
+        handler.load(script(tmp_path, text.replace(", model, context", "")), {})
 
 
 def test_several_inputs_reach_predict_fn_by_name_and_the_default_by_position(tmp_path):
@@ -168,11 +179,12 @@ def test_a_model_that_nobody_can_call_is_refused_when_it_is_loaded(tmp_path):
 
 def test_modules_beside_a_script_and_its_model_folder_are_found(tmp_path):
     own = script(tmp_path, "from beside_the_script import double\nSEEN = []\n"
-                           "def model_fn(folder):\n    SEEN.append(folder)\n    return double\n")
+                           "def model_fn(folder, context):\n"
+                           "    SEEN.extend([folder, context.system_properties['model_dir']])\n    return double\n")
     (own.parent / "beside_the_script.py").write_text("def double(x):\n    return x * 2\n", encoding="utf-8")
     loaded = handler.load(own, {})
     assert loaded.predict([4], [X]) == 8
-    assert loaded.context.system_properties["model_dir"] == str(tmp_path)
+    assert sys.modules["inference"].SEEN == [str(tmp_path)] * 2
 
 
 def held_out(tmp_path, factor=1.0):

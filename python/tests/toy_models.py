@@ -4,7 +4,7 @@
 import torch
 from torch import nn
 
-from tonnage.description import Model, Tensor
+from tonnage.description import Model, Size, Tensor, Wordpiece
 
 INPUTS = [
     Tensor("input_ids", "INT64", [-1, -1], range=(0, 99)),
@@ -81,3 +81,45 @@ class CannotBeScripted(MaskedMean):
 
 def cannot_be_scripted():
     return model(CannotBeScripted())
+
+
+class MaskedPicture(nn.Module):
+    """A convolution under a mask: (scores [B, 2], heat [B, H, W]); padding changes neither."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(2)
+        self.first = nn.Conv2d(3, 4, 3, padding=1)
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, image, mask):
+        own = mask.type_as(image).unsqueeze(1)
+        states = torch.relu(self.first(image)) * own
+        return self.head(states.sum((2, 3)) / own.sum((2, 3))), states.mean(1)
+
+
+class NoticesItsHeight(MaskedPicture):
+    def forward(self, image, mask):
+        scores, heat = super().forward(image, mask)
+        return scores + image.shape[2] * 0.01, heat
+
+
+SIDES = ["height", "width"]
+
+
+def picture(module=MaskedPicture, name="pictures", **changes):
+    fields = dict(
+        name=name, module=module(), sizes=[Size("height", 40, multiple=8), Size("width", 48, multiple=16)],
+        inputs=[Tensor("image", "FP32", [-1, 3, -1, -1], sizes=SIDES),
+                Tensor("mask", "INT64", [-1, -1, -1], source="mask", sizes=SIDES)],
+        outputs=[Tensor("scores", "FP32", [-1, 2]), Tensor("heat", "FP32", [-1, -1, -1], sizes=SIDES)])
+    return Model(**{**fields, **changes})
+
+
+def grouped_pictures():
+    return picture(name="grouped", sizes=[Size("height", 40, meet="group"), Size("width", 48, meet="group")])
+
+
+def chunked(vocab):
+    return model(MaskedMean(), name="chunked", tokenizer=Wordpiece(vocab), too_long="chunk", chunk_pooling="max",
+                 chunk_overlap=4, max_chunks=9)

@@ -17,9 +17,9 @@ from typing import Sequence
 
 import torch
 
-from tonnage import __version__, parity, routes
-from tonnage import lengths as length_files
-from tonnage.description import Model
+from tonnage import __version__, parity, routes, row_sizes
+from tonnage.description import Model, RowSize, largest
+from tonnage.progress import say
 
 
 @dataclass
@@ -29,13 +29,9 @@ class Job:
     lengths: Sequence[int]
     seed: int
     example: Sequence[torch.Tensor] = ()
-    traced: tuple[int, int] = (0, 0)
+    traced: tuple[int, RowSize] = (0, 0)
     config: str = ""
     records: list[dict] = field(default_factory=list)
-
-
-def say(text: str) -> None:
-    print(text, flush=True)
 
 
 def config_json(model: Model) -> str:
@@ -56,11 +52,9 @@ def config_json(model: Model) -> str:
 
 def start(model: Model, folder: Path, lengths: Sequence[int], seed: int) -> Job:
     generator = torch.Generator().manual_seed(seed)
-    limit = model.max_length or 1
-    drawn = length_files.draw(lengths, 3, min(limit, 256), generator)
-    drawn[0] = max(drawn[0], min(limit, 11))  # a length of one invites the tracer to specialise
-    example = model.make_inputs(drawn, generator)
-    return Job(model, folder, lengths, seed, example, (len(drawn), max(drawn)), config_json(model))
+    rows = row_sizes.example(model, lengths, generator)
+    example = model.make_inputs(rows, generator)
+    return Job(model, folder, lengths, seed, example, (len(rows), largest(rows)), config_json(model))
 
 
 def write_all(job: Job, wanted: routes.Wanted) -> None:
@@ -81,7 +75,7 @@ def write_all(job: Job, wanted: routes.Wanted) -> None:
         "exporter": f"tonnage {__version__}",
         "torch": torch.__version__,
         "instruction_set": torch.backends.cpu.get_cpu_capability(),
-        "example_shape": list(job.traced),
+        "example_shape": row_sizes.as_list(*job.traced),
         "artefacts": job.records,
     }, indent=1) + "\n", encoding="utf-8")
 
@@ -113,10 +107,10 @@ def _prove(job: Job, loaded, precision: str, limits: dict) -> dict:
     model, generator = job.model, torch.Generator().manual_seed(job.seed + 1)
     allowed = parity.allowed_for(model, precision)
     rows, length = limits.get("rows", (1, 1 << 30)), limits.get("length", (1, 1 << 30))
-    shapes = [shape for shape in parity.untraced_shapes(model, job.traced)
-              if rows[0] <= shape[0] <= rows[1] and length[0] <= shape[1] <= length[1]]
+    shapes = [shape for shape in row_sizes.untraced(model, job.traced)
+              if rows[0] <= shape[0] <= rows[1] and (model.sizes or length[0] <= shape[1] <= length[1])]
     alike = parity.check_shapes(model, program, allowed, shapes, generator)
     padded = parity.check_padding(model, program, allowed, job.lengths, generator)
-    return {"checked_shapes": [list(shape) for shape in shapes],
+    return {"checked_shapes": [row_sizes.as_list(*shape) for shape in shapes],
             "worst_difference": alike.worst_difference, "min_cosine": alike.min_cosine,
             "worst_padding_difference": padded.worst_difference, "min_padding_cosine": padded.min_cosine}

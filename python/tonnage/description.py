@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Mapping, Sequence, Union
 
 import torch
 
@@ -18,13 +17,28 @@ DATATYPES = {
 }
 
 
+# The free dims of one row: its length, or its sizes by name.
+RowSize = Union[int, Mapping[str, int]]
+
+
 class DescriptionError(ValueError):
     """The description contradicts itself; the message names the field and what is allowed."""
 
 
 @dataclass(frozen=True)
+class Size:
+    """A free dim that tensors name, of a model whose rows have several: [[size]] of model.toml."""
+
+    name: str
+    max: int
+    meet: str = "pad"  # group: rows of one batch have the same
+    multiple: int | None = None  # that pad fills up to; None: the server's default
+
+
+@dataclass(frozen=True)
 class Tensor:
-    """One input or output. The first dim is the row dim (-1); a further -1 is the row's length."""
+    """One input or output. The first dim is the row dim (-1); a further -1 is the row's length, or what `sizes`
+    names."""
 
     name: str
     datatype: str
@@ -32,6 +46,7 @@ class Tensor:
     range: tuple[int, int] | None = None  # allowed values, both ends included
     pad: int = 0  # what padding positions hold
     source: str | None = None  # "mask": 1 for a row's own positions, made by the server
+    sizes: Sequence[str] = ()  # of each -1 after the first dim, where the model has sizes
 
     def allowed(self) -> tuple[int, int] | None:
         """Both ends included; a mask has its own, also where none was written."""
@@ -40,8 +55,18 @@ class Tensor:
     def has_length(self) -> bool:
         return any(d == -1 for d in list(self.dims)[1:])
 
-    def shape(self, rows: int, length: int) -> list[int]:
-        return [rows] + [length if d == -1 else d for d in list(self.dims)[1:]]
+    def free_axes(self) -> dict[int, str]:
+        """Axis → the name of its size, of each free dim after the row dim."""
+        axes = [axis for axis, dim in enumerate(self.dims) if axis > 0 and dim == -1]
+        return dict(zip(axes, self.sizes or ["length"] * len(axes)))
+
+    def extents(self, size: RowSize) -> dict[int, int]:
+        """Axis → how far a row of that size reaches, of each free dim after the row dim."""
+        return {axis: size if isinstance(size, int) else size[name] for axis, name in self.free_axes().items()}
+
+    def shape(self, rows: int, size: RowSize) -> list[int]:
+        extents = self.extents(size)
+        return [rows, *(extents.get(axis, dim) for axis, dim in enumerate(self.dims) if axis > 0)]
 
 
 @dataclass(frozen=True)
@@ -52,8 +77,8 @@ class Wordpiece:
     lowercase: bool = True
 
 
-# Row lengths and a generator → one padded batch: a tensor per input, in order.
-ExampleInputs = Callable[[Sequence[int], torch.Generator], Sequence[torch.Tensor]]
+# Rows and a generator → one padded batch: a tensor per input, in order.
+ExampleInputs = Callable[[Sequence[RowSize], torch.Generator], Sequence[torch.Tensor]]
 
 
 @dataclass
@@ -63,7 +88,11 @@ class Model:
     inputs: Sequence[Tensor]
     outputs: Sequence[Tensor]
     max_length: int = 0  # 0: no input has a length
+    sizes: Sequence[Size] = ()  # instead of max_length, where rows have several free dims
     too_long: str = "refuse"
+    chunk_pooling: str = "mean"  # this and the next two: of too_long = "chunk"
+    chunk_overlap: int = 0
+    max_chunks: int = 16
     labels: Sequence[str] = ()
     tokenizer: Wordpiece | None = None
     metadata: dict[str, str] = field(default_factory=dict)
@@ -76,65 +105,41 @@ class Model:
     absolute_tolerance: float = 1e-5
     relative_tolerance: float = 1e-4
 
-    def make_inputs(self, lengths: Sequence[int], generator: torch.Generator) -> list[torch.Tensor]:
+    def make_inputs(self, rows: Sequence[RowSize], generator: torch.Generator) -> list[torch.Tensor]:
         make = self.example_inputs or self._random_inputs
-        return list(make(lengths, generator))
+        return list(make(rows, generator))
 
-    def _random_inputs(self, lengths: Sequence[int], generator: torch.Generator) -> list[torch.Tensor]:
-        longest = max(lengths)
-        own = torch.arange(longest)[None, :] < torch.tensor(lengths)[:, None]
-        return [self._random_input(spec, own, generator) for spec in self.inputs]
-
-    @staticmethod
-    def _random_input(spec: Tensor, own: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        rows, longest = own.shape
-        dtype = DATATYPES[spec.datatype]
-        shape = spec.shape(rows, longest)
-        if spec.source == "mask":
-            return own.to(dtype)
-        if dtype.is_floating_point:
-            values = torch.randn(shape, generator=generator, dtype=dtype)
-        else:
-            low, high = spec.range or (0, 1)
-            values = torch.randint(low, high + 1, shape, generator=generator).to(dtype)
-        if spec.has_length():
-            axis = list(spec.dims).index(-1, 1)
-            view = [rows] + [1] * (len(shape) - 1)
-            view[axis] = longest
-            values = torch.where(own.view(view), values, torch.tensor(spec.pad, dtype=dtype))
-        return values
-
-    def validate(self) -> None:
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", self.name):
-            raise DescriptionError(f"model name '{self.name}'; allowed: letters, digits, '.', '_', '-'")
-        if not self.inputs or not self.outputs:
-            raise DescriptionError(f"model '{self.name}': at least one input and one output are needed")
-        names = [t.name for t in [*self.inputs, *self.outputs]]
-        for spec in [*self.inputs, *self.outputs]:
-            _validate_tensor(spec, names.count(spec.name))
-        if any(t.has_length() for t in self.inputs) != (self.max_length > 0):
-            raise DescriptionError(
-                f"model '{self.name}': max_length is {self.max_length}; it must be positive exactly when "
-                "an input has a second dim of -1"
-            )
-        if self.too_long not in ("refuse", "truncate", "chunk"):
-            raise DescriptionError(f"model '{self.name}': too_long is '{self.too_long}'; allowed: refuse, truncate, chunk")
-        if self.labels and list(self.outputs[0].dims)[-1] != len(self.labels):
-            raise DescriptionError(
-                f"model '{self.name}': {len(self.labels)} labels, but the first output '{self.outputs[0].name}' "
-                f"has dims {list(self.outputs[0].dims)}"
-            )
+    def _random_inputs(self, rows: Sequence[RowSize], generator: torch.Generator) -> list[torch.Tensor]:
+        return [_random_input(spec, rows, generator) for spec in self.inputs]
 
 
-def _validate_tensor(spec: Tensor, count: int) -> None:
-    if count > 1:
-        raise DescriptionError(f"tensor '{spec.name}' is named {count} times; names must be unique")
-    if spec.name == "embedding":
-        raise DescriptionError("a tensor may not be called 'embedding' (ONNX export rejects it): 'sentence_embedding'")
-    if spec.datatype not in DATATYPES:
-        raise DescriptionError(f"tensor '{spec.name}': datatype '{spec.datatype}'; allowed: {', '.join(DATATYPES)}")
-    dims = list(spec.dims)
-    if not dims or dims[0] != -1 or any(d != -1 and d < 1 for d in dims) or dims[1:].count(-1) > 1:
-        raise DescriptionError(
-            f"tensor '{spec.name}': dims {dims}; the first must be -1 (rows), at most one other may be -1 (length)"
-        )
+def largest(rows: Sequence[RowSize]) -> RowSize:
+    """What a batch of these rows is padded to."""
+    first = rows[0]
+    if isinstance(first, int):
+        return max(rows)
+    return {name: max(row[name] for row in rows) for name in first}
+
+
+def own_positions(spec: Tensor, rows: Sequence[RowSize]) -> torch.Tensor:
+    """Of a padded batch of the tensor: true where a row's own values are. Dims that are not free have extent 1."""
+    shape = [1] * len(spec.dims)
+    own = torch.ones([len(rows), *shape[1:]], dtype=torch.bool)
+    for axis in spec.free_axes():
+        extents = torch.tensor([spec.extents(row)[axis] for row in rows])
+        positions = torch.arange(int(extents.max())).view([*shape[:axis], -1, *shape[axis + 1:]])
+        own = own & (positions < extents.view([-1, *shape[1:]]))
+    return own
+
+
+def _random_input(spec: Tensor, rows: Sequence[RowSize], generator: torch.Generator) -> torch.Tensor:
+    dtype, own = DATATYPES[spec.datatype], own_positions(spec, rows)
+    shape = spec.shape(len(rows), largest(rows))
+    if spec.source == "mask":
+        return own.expand(shape).to(dtype).contiguous()
+    if dtype.is_floating_point:
+        values = torch.randn(shape, generator=generator, dtype=dtype)
+    else:
+        low, high = spec.range or (0, 1)
+        values = torch.randint(low, high + 1, shape, generator=generator).to(dtype)
+    return torch.where(own, values, torch.tensor(spec.pad, dtype=dtype)) if spec.has_length() else values

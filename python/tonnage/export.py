@@ -19,9 +19,10 @@ from typing import Sequence
 
 import torch
 
-from tonnage import artefacts, held_out, model_toml, parity, routes
+from tonnage import artefacts, checks, held_out, model_toml, parity, routes, row_sizes
 from tonnage import lengths as length_files
 from tonnage.description import DescriptionError, Model
+from tonnage.progress import say
 from tonnage.sources import SourceError
 
 EXAMPLE = """example:
@@ -35,10 +36,6 @@ writes models/NAME/model.toml and models/NAME/1/ with model.pt, artefacts.json a
                            Tensor("attention_mask", "INT64", [-1, -1], source="mask")],
                    outputs=[Tensor("scores", "FP32", [-1, 2])])
 """
-
-
-def say(text: str) -> None:
-    print(text, flush=True)
 
 
 def load_factory(name: str):
@@ -57,7 +54,7 @@ def load_factory(name: str):
 def export_model(model: Model, out: Path, lengths: Sequence[int], seed: int = 7,
                  wanted: routes.Wanted = routes.Wanted()) -> Path:
     """Writes out/<name>/; returns that folder. Raises DescriptionError or ExportFailed."""
-    model.validate()
+    checks.check_model(model)
     model.module.eval().requires_grad_(False)
     out.mkdir(parents=True, exist_ok=True)
     target = out / model.name
@@ -67,7 +64,7 @@ def export_model(model: Model, out: Path, lengths: Sequence[int], seed: int = 7,
         version.mkdir(parents=True)
         job = artefacts.start(model, version, lengths, seed)
         say(f"export {model.name}: routes {', '.join(wanted.routes)} in {', '.join(wanted.precisions)}, with an example of "
-            f"{job.traced[0]} × {job.traced[1]}")
+            f"{job.traced[0]} × {row_sizes.text_of(job.traced[1])}")
         artefacts.write_all(job, wanted)
         rows = held_out.make(model, lengths, torch.Generator().manual_seed(seed + 2))
         (version / "held_out.json").write_text(rows, encoding="utf-8")

@@ -9,25 +9,20 @@ from typing import Sequence
 
 import torch
 
-from tonnage import lengths as length_files
-from tonnage import parity
+from tonnage import parity, row_sizes
 from tonnage.description import Model, Tensor
 
 ROWS = 16
 
 
-def choose_lengths(model: Model, lengths: Sequence[int], generator: torch.Generator) -> list[int]:
-    longest = model.max_length or 1
-    return sorted({1, longest}) + length_files.draw(lengths, ROWS - len({1, longest}), longest, generator)
-
-
 def make(model: Model, lengths: Sequence[int], generator: torch.Generator) -> str:
     rows = []
-    for length in choose_lengths(model, lengths, generator):
-        inputs = model.make_inputs([length], generator)
+    for length in row_sizes.held_out(model, lengths, ROWS, generator):
+        size = {size.name: length for size in model.sizes} if model.sizes else length
+        inputs = model.make_inputs([size], generator)
         outputs = parity.run(model.module, inputs, "the module")
-        parity.check_outputs(model, outputs, 1, length)
-        rows.append({"length": length if model.max_length else 0,
+        parity.check_outputs(model, outputs, 1, size)
+        rows.append({"length": length if model.max_length or model.sizes else 0,
                      "inputs": {spec.name: value.flatten().tolist() for spec, value in zip(model.inputs, inputs)},
                      "outputs": {spec.name: value.flatten().tolist() for spec, value in zip(model.outputs, outputs)}})
     return json.dumps({"inputs": [_describe(spec) | {"pad": _pad(spec)} for spec in model.inputs],

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tonnage.description import Model, Tensor
+from tonnage.description import Model, Size, Tensor
 
 
 def _value(value: Any) -> str:
@@ -26,6 +26,8 @@ def _pairs(values: dict[str, Any]) -> list[str]:
 def _tensor(kind: str, spec: Tensor) -> list[str]:
     lines = ["", f"[[{kind}]]"]
     lines += _pairs({"name": spec.name, "datatype": spec.datatype, "dims": list(spec.dims)})
+    if spec.sizes:
+        lines += _pairs({"sizes": list(spec.sizes)})
     if kind == "input":
         if spec.allowed() is not None:
             lines += _pairs({"range": list(spec.allowed())})
@@ -40,12 +42,27 @@ def _table(name: str, values: dict[str, Any]) -> list[str]:
     return ["", f"[{name}]", *_pairs(values)] if values else []
 
 
+def _size(size: Size) -> list[str]:
+    multiple = {} if size.multiple is None else {"multiple": size.multiple}
+    return ["", "[[size]]", *_pairs({"name": size.name, "max": size.max, "meet": size.meet, **multiple})]
+
+
+def _limits(model: Model) -> list[str]:
+    if not model.max_length:
+        return []
+    lines = _pairs({"max_length": model.max_length, "too_long": model.too_long})
+    if model.too_long == "chunk":
+        lines += _pairs({"chunk_pooling": model.chunk_pooling, "chunk_overlap": model.chunk_overlap,
+                         "max_chunks": model.max_chunks})
+    return lines
+
+
 def render(model: Model, route: str) -> str:
-    lines = [f"# Written by tonnage.export for the model '{model.name}'.", *_pairs({"route": route})]
-    if model.max_length:
-        lines += _pairs({"max_length": model.max_length, "too_long": model.too_long})
+    lines = [f"# Written by tonnage.export for the model '{model.name}'.", *_pairs({"route": route}), *_limits(model)]
     if model.labels:
         lines += _pairs({"labels": list(model.labels)})
+    for size in model.sizes:
+        lines += _size(size)
     for spec in model.inputs:
         lines += _tensor("input", spec)
     for spec in model.outputs:

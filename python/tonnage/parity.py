@@ -8,12 +8,10 @@ from typing import Callable, Sequence
 
 import torch
 
-from tonnage import lengths as length_files
-from tonnage.description import DATATYPES, Model, Tensor
+from tonnage import row_sizes
+from tonnage.description import DATATYPES, Model, RowSize, Tensor
 
 Program = Callable[..., object]
-# Padded tokens of one check: enough to be a real batch, small enough for seconds on two cores.
-MOST_TOKENS = 4096
 # Of every row, in precisions below fp32.
 MIN_COSINE = 0.999
 
@@ -66,16 +64,6 @@ def run(program: Program, inputs: Sequence[torch.Tensor], what: str) -> list[tor
     return [outputs] if isinstance(outputs, torch.Tensor) else list(outputs)
 
 
-def untraced_shapes(model: Model, traced: tuple[int, int]) -> list[tuple[int, int]]:
-    """(rows, length) of checks: one and the longest always among them."""
-    if model.max_length == 0:
-        return [(rows, 1) for rows in (1, 2, 3, 8, 17) if rows != traced[0]]
-    longest = model.max_length
-    steps = sorted({length for length in (1, 2, 7, 33, longest // 3, longest - 1, longest) if 1 <= length <= longest})
-    shapes = [(rows, length) for length in steps for rows in (1, 2, 5, 16) if rows * length <= MOST_TOKENS]
-    return [shape for shape in shapes if shape != traced]
-
-
 def row_cosines(got: torch.Tensor, want: torch.Tensor) -> torch.Tensor:
     """Per row; outputs of one value per row are one vector together, since a number alone has only a sign."""
     got, want = (value.reshape(len(value), -1).double() for value in (got, want))
@@ -112,54 +100,54 @@ def compare(allowed: Allowed, got: torch.Tensor, want: torch.Tensor, where: str)
     return largest, cosine
 
 
-def check_outputs(model: Model, outputs: Sequence[torch.Tensor], rows: int, length: int) -> None:
+def check_outputs(model: Model, outputs: Sequence[torch.Tensor], rows: int, size: RowSize) -> None:
     if len(outputs) != len(model.outputs):
         raise ExportFailed(f"the module gives {len(outputs)} outputs, the description names {len(model.outputs)}")
     for spec, value in zip(model.outputs, outputs):
-        want = spec.shape(rows, length)
+        want = spec.shape(rows, size)
         if list(value.shape) != want or value.dtype != DATATYPES[spec.datatype]:
             raise ExportFailed(
-                f"output '{spec.name}' at {rows} rows × {length}: {list(value.shape)} {value.dtype}, "
+                f"output '{spec.name}' at {rows} rows × {row_sizes.text_of(size)}: {list(value.shape)} {value.dtype}, "
                 f"the description says {want} {spec.datatype}"
             )
 
 
-def check_shapes(model: Model, program: Program, allowed: Allowed, shapes: Sequence[tuple[int, int]],
+def check_shapes(model: Model, program: Program, allowed: Allowed, shapes: Sequence[tuple[int, RowSize]],
                  generator: torch.Generator) -> Agreement:
-    """The program against the module, on these (rows, length)."""
+    """The program against the module, on these (rows, size)."""
     agreement = Agreement()
-    for rows, length in shapes:
-        inputs = model.make_inputs([length] * rows, generator)
+    for rows, size in shapes:
+        inputs = model.make_inputs([size] * rows, generator)
         want = run(model.module, inputs, "the module")
-        check_outputs(model, want, rows, length)
+        check_outputs(model, want, rows, size)
         got = run(program, inputs, "the exported program")
-        check_outputs(model, got, rows, length)
+        check_outputs(model, got, rows, size)
         for spec, g, w in zip(model.outputs, got, want):
-            agreement.add(allowed, g, w, f"output '{spec.name}' at shape {rows} × {length}")
+            agreement.add(allowed, g, w, f"output '{spec.name}' at shape {rows} × {row_sizes.text_of(size)}")
     return agreement
 
 
 def check_padding(model: Model, program: Program, allowed: Allowed, lengths: Sequence[int],
                   generator: torch.Generator) -> Agreement:
     """A row must not notice its neighbours: alone and inside a padded, mixed batch it is the same."""
-    longest = model.max_length or 1
-    drawn = length_files.draw(lengths, max(1, min(6, MOST_TOKENS // longest - 2)), longest, generator)
-    mixed = [1, *drawn, longest]
+    mixed = row_sizes.mixed(model, lengths, generator)
+    told = ", ".join(map(row_sizes.text_of, mixed))
     batch = model.make_inputs(mixed, generator)
     together = run(program, batch, "the exported program")
     agreement = Agreement()
-    for row, length in enumerate(mixed):
-        own = [own_part(spec, value, row, length) for spec, value in zip(model.inputs, batch)]
+    for row, size in enumerate(mixed):
+        own = [own_part(spec, value, row, size) for spec, value in zip(model.inputs, batch)]
         alone = run(program, own, "the exported program")
         for spec, one, all_rows in zip(model.outputs, alone, together):
-            where = f"output '{spec.name}', row of length {length} alone against inside a batch of {mixed}"
-            agreement.add(allowed, own_part(spec, all_rows, row, length), one, where)
+            where = (f"output '{spec.name}', row of length {row_sizes.text_of(size)} alone against inside a batch of "
+                     f"[{told}]")
+            agreement.add(allowed, own_part(spec, all_rows, row, size), one, where)
     return agreement
 
 
-def own_part(spec: Tensor, value: torch.Tensor, row: int, length: int) -> torch.Tensor:
+def own_part(spec: Tensor, value: torch.Tensor, row: int, size: RowSize) -> torch.Tensor:
     """One row of a padded batch, without the padding."""
     part = value[row : row + 1]
-    if spec.has_length():
-        part = part.narrow(list(spec.dims).index(-1, 1), 0, length)
+    for axis, extent in spec.extents(size).items():
+        part = part.narrow(axis, 0, extent)
     return part.contiguous()

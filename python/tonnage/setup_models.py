@@ -21,20 +21,17 @@ from pathlib import Path
 from typing import Callable, Sequence
 
 from tonnage import routes, sources
+from tonnage.progress import say
 from tonnage.routes import Wanted
 
 PACKAGE = Path(__file__).parent
-EXPORTER = ["artefacts.py", "description.py", "export.py", "held_out.py", "lengths.py", "model_toml.py", "parity.py",
-            "encoder.py", "zoo.py"]
+EXPORTER = ["artefacts.py", "checks.py", "description.py", "export.py", "held_out.py", "lengths.py", "model_toml.py",
+            "parity.py", "row_sizes.py", "encoder.py", "zoo.py"]
 PARTS: dict[str, list[str]] = {
     "texts": ["sources.py", "texts.py", "wordpiece.py"],
     "reviews": [*EXPORTER, "head.py", "sources.py", "texts.py", "wordpiece.py"],
     "encoder-1024": [*EXPORTER, "texts.py"],
 }
-
-
-def say(text: str) -> None:
-    print(text, flush=True)
 
 
 def digest_of(files: Sequence[str]) -> str:

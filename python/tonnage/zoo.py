@@ -10,11 +10,8 @@ from tonnage import head as heads
 from tonnage import sources
 from tonnage.description import Model, Tensor, Wordpiece
 from tonnage.parity import ExportFailed
+from tonnage.progress import say
 from tonnage.wordpiece import Wordpiece as ReferenceTokenizer
-
-
-def say(text: str) -> None:
-    print(text, flush=True)
 
 
 def _text_inputs(vocabulary: int) -> list[Tensor]:

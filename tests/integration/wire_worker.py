@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A worker written from docs/wire.md alone: the models echo and masked_mean, in plain Python."""
 import fcntl, json, math, mmap, os, pathlib, socket, struct, sys, time
@@ -6,28 +5,24 @@ import fcntl, json, math, mmap, os, pathlib, socket, struct, sys, time
 HEADER, TENSOR = struct.Struct("<4sHHIIQ"), struct.Struct("<BB6xQQ8q")
 HELLO, LOAD, LOADED, FAILED, RUN, DONE, NEED, REGION, DISCARD, ERROR, TRIM, TRIMMED, STAT, STATS, STOP = range(1, 16)
 OVER_GRANT, MODEL_ERROR, BAD_OUTPUT, BAD_REQUEST = 1, 2, 4, 6
-NAMES = "BOOL UINT8 UINT16 UINT32 UINT64 INT8 INT16 INT32 INT64 FP16 FP32 FP64".split()  # numbered from 1
-WIDTHS = dict(zip(NAMES, [1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8]))
+WIDTHS = dict(BOOL=1, UINT8=1, UINT16=2, UINT32=4, UINT64=8, INT8=1, INT16=2, INT32=4, INT64=8, FP16=2, FP32=4, FP64=8)
 SIZE_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
-MEAN_INPUTS = [{"name": "values", "datatype": "FP32", "shape": [-1, -1]},
-               {"name": "mask", "datatype": "INT64", "shape": [-1, -1]}]
+MEAN_INPUTS = [{"name": n, "datatype": t, "shape": [-1, -1]} for n, t in (("values", "FP32"), ("mask", "INT64"))]
 
 
-class RunError(Exception):
-    """kind, text, needed bytes"""
+class RunError(Exception): pass  # of kind, text, needed bytes
 
 
 def text(value):
     data = value.encode()[:1024]
-    return struct.pack("<I", len(data)) + data
+    return struct.pack(f"<I{len(data)}s", len(data), data)
 
 
 def map_segment(fd, size, access):
     if fcntl.fcntl(fd, fcntl.F_GET_SEALS) & SIZE_SEALS != SIZE_SEALS or os.fstat(fd).st_size < size:
         raise ValueError("a segment could change its size or is too small")
-    mapped = memoryview(mmap.mmap(fd, size, mmap.MAP_SHARED, access))
-    os.close(fd)
-    return mapped
+    with os.fdopen(fd, "rb"):  # which closes it
+        return memoryview(mmap.mmap(fd, size, mmap.MAP_SHARED, access))
 
 
 def resident():
@@ -36,16 +31,14 @@ def resident():
 
 
 class Worker:
-    batches = 0
-    libraries = resident()  # there is no model yet
+    batches, libraries = 0, resident()  # there is no model yet
 
     def send(self, kind, ticket=0, body=b"", fds=()):
         socket.send_fds(self.socket, [HEADER.pack(b"TNNG", 1, kind, 24 + len(body), 0, ticket) + body], fds)
 
-    def receive(self):
+    def receive(self, *awaited):
         packet, fds, flags, _ = socket.recv_fds(self.socket, 8192, 8, socket.MSG_CMSG_CLOEXEC)
-        if not packet:
-            sys.exit(0)
+        packet = packet or HEADER.pack(b"TNNG", 1, STOP, HEADER.size, 0, 0)  # end of file means the same
         letters, version, kind, size, zero, ticket = HEADER.unpack_from(packet)
         if letters != b"TNNG" or size != len(packet) or zero or flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
             raise ValueError("not a message")
@@ -54,15 +47,14 @@ class Worker:
             sys.exit(2)
         if kind == STOP:
             sys.exit(0)
+        if kind not in awaited or len(fds) != {LOAD: 4, REGION: 1}.get(kind, 0):
+            raise ValueError(f"message {kind} with {len(fds)} descriptors was not awaited")
         return kind, ticket, packet[24:], fds
 
     def load(self):
         self.socket = socket.socket(fileno=int(os.environ["TONNAGE_WIRE_FD"]))
-        if self.receive()[0] != HELLO:
-            raise ValueError("no hello")
-        kind, _, body, fds = self.receive()
-        if kind != LOAD or len(fds) != 4:
-            raise ValueError("no load")
+        self.receive(HELLO)
+        _, _, body, fds = self.receive(LOAD)
         slot_bytes, output_bytes = struct.unpack("<QQ", body)
         try:
             self.slots = [map_segment(fd, slot_bytes, mmap.PROT_READ) for fd in fds[1:3]]
@@ -82,16 +74,14 @@ class Worker:
         fcntl.fcntl(answer, fcntl.F_ADD_SEALS, SIZE_SEALS | fcntl.F_SEAL_WRITE)
         self.send(LOADED, 0, struct.pack("<QQ", 0, 0), [answer])
 
-    def find_inputs(self, slot, rows, body):
-        count = struct.unpack_from("<I", body, 24)[0]
+    def find_inputs(self, slot, rows, count, body):
         if slot >= 2 or rows < 1 or count != len(self.inputs):
             raise RunError(BAD_REQUEST, "no such slot, no rows, or not the inputs of the model", 0)
         for i, spec in enumerate(self.inputs):
             kind, rank, offset, size, *dims = TENSOR.unpack_from(body, 32 + 88 * i)
-            shape, want = dims[:rank], [rows] + spec["shape"][1:]
-            fits = rank == len(want) and all(have == dim or dim == -1 for have, dim in zip(shape, want))
-            if (kind, size) != (NAMES.index(spec["datatype"]) + 1, math.prod(shape) * WIDTHS[spec["datatype"]]) or \
-                    not fits or offset % 64 or offset + size > len(self.slots[slot]):
+            shape = [rows] + [have if dim == -1 else dim for have, dim in zip(dims[1:], spec["shape"][1:])]
+            declared = list(WIDTHS).index(spec["datatype"]) + 1, shape, math.prod(shape) * WIDTHS[spec["datatype"]]
+            if (kind, dims[:rank], size) != declared or offset % 64 or offset + size > len(self.slots[slot]):
                 raise RunError(BAD_REQUEST, f"input {i} does not fit the model or the slot", 0)
             yield kind, shape, self.slots[slot][offset:offset + size]
 
@@ -111,15 +101,15 @@ class Worker:
         return 11, [rows, 1], struct.pack(f"<{rows}f", *means), 4 * rows
 
     def run(self, ticket, body):
-        slot, rows, _length, _zero, grant = struct.unpack_from("<IIIIQ", body)
-        inputs = list(self.find_inputs(slot, rows, body))
+        slot, rows, _length, _zero, grant, count = struct.unpack_from("<IIIIQI", body)
+        inputs = list(self.find_inputs(slot, rows, count, body))
         began = time.monotonic_ns()
         self.batches += 1
         kind, shape, data, peak = self.model(inputs, grant)  # both models have one output
         execution = time.monotonic_ns() - began
         if len(data) > len(self.region):
             self.send(NEED, ticket, struct.pack("<Q", len(data)))
-            answered, _, size, fds = self.receive()
+            answered, _, size, fds = self.receive(REGION, DISCARD)
             if answered == DISCARD:
                 raise RunError(BAD_OUTPUT, "the outputs were discarded", 0)
             self.region = map_segment(fds[0], *struct.unpack("<Q", size), mmap.PROT_READ | mmap.PROT_WRITE)
@@ -130,18 +120,16 @@ class Worker:
     def serve(self):
         self.load()
         while True:
-            kind, ticket, body, _ = self.receive()
+            kind, ticket, body, _ = self.receive(RUN, TRIM, STAT)
             if kind == RUN:
                 try:
                     self.run(ticket, body)
                 except RunError as error:
                     number, what, needed = error.args
                     self.send(ERROR, ticket, struct.pack("<B7xQQQ", number, 0, 0, needed) + text(what))
-            elif kind in (TRIM, STAT):
+            else:
                 numbers = (0, resident(), self.batches, self.libraries, 0, 0)[:2 if kind == TRIM else 6]
                 self.send(kind + 1, 0, struct.pack(f"<{len(numbers)}Q", *numbers))
-            else:
-                raise ValueError(f"message {kind} was not awaited")
 
 
 if __name__ == "__main__":

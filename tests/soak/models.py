@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What soaks share: models of every route there is, a repository of them, calls, and the kernel's readings."""
+"""What soaks share: a stub model, calls, and the kernel's readings."""
 
 import contextlib
 import json
@@ -35,17 +35,6 @@ def stub_model(root, name, stub, more=""):
     folder.joinpath("1").mkdir(parents=True)
     lines = "\n".join(f"{key} = {json.dumps(value)}" for key, value in stub.items())
     folder.joinpath("model.toml").write_text(STUB.format(more=more, stub=lines))
-
-
-def exported(models):
-    """Route → the smallest folder of an exported model with it."""
-    found = {}
-    for toml in sorted(Path(models).glob("*/model.toml")):
-        route = re.search(r'^route\s*=\s*"(\w+)"', toml.read_text(), re.M)
-        size = sum(f.stat().st_size for f in toml.parent.rglob("*") if f.is_file())
-        if route and (route.group(1) not in found or size < found[route.group(1)][0]):
-            found[route.group(1)] = (size, toml.parent)
-    return {route: folder for route, (_, folder) in found.items()}
 
 
 def call(server, path, body=None, method="POST", timeout=300):
@@ -93,6 +82,13 @@ def descriptors_at_rest(pid):
     counts = []
     await_until(lambda: counts.append(len(descriptors(pid))), 0.5)
     return min(counts)
+
+
+def shared_memory(pid):
+    """Segments that a process holds open or mapped."""
+    lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    mapped = [line.split(maxsplit=5)[5] for line in lines if "/memfd:" in line]
+    return [link for link in descriptors(pid) if link.startswith("/memfd:")] + mapped
 
 
 def descriptors(pid):

@@ -1,34 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker holds beside its tensors reaches a plateau: batches of many shapes, on up to two exported routes.
+"""What a worker holds beside its tensors reaches a plateau: batches of many shapes, on two routes or precisions.
 
-Each route has its share of the time. Judged by the resident bytes that the front reads from the kernel: over the last
-third of the run they may grow by one percent. What they consist of is printed beside it.
+Each has half of the time and at most --count requests. Judged by the resident bytes that the front reads from the
+kernel: over the last third of the run they may grow by one percent or a MiB. What they consist of is printed beside
+it.
 """
 
+import json
 import os
 import random
-import re
 import tempfile
-import threading
 import time
+import tomllib
 from pathlib import Path
 
 import models
-from soak import say
+from clients import Clients, Load
+from soak import run_cases
 from tonnage.serving import Server
 
-ROUTES = 2
-CLIENTS = 4
-MOST_ROWS, MOST_TOKENS = 8, 1024  # of a request
-PLATEAU = 0.01
+SECONDS = 600
+CASES = 2
+PREFERRED = ("trace fp32", "aoti bf16")  # two routes, two precisions
+NAME = "soaked"
+CLIENTS = 16
+BODIES = 1000  # different ones; made beforehand, since making them takes longer than small models do
+READ_EVERY_S = 1.0  # so often the front reads the kernel
+LEAST_READINGS = 12
+MOST_ROWS, MOST_TOKENS = 4, 512  # of a request
+MOST_ID = 999
+PLATEAU, LEAST_PLATEAU = 0.01, 1 << 20  # share of what is resident, and bytes where that is little
 ACCOUNTS = ("libraries", "weights", "tensors", "caches", "remainder")
 
 
 def growth_of_last_third(series):
-    """The mean of its last tenth over the mean of its first: malloc gives pages back when it likes."""
-    last = series[-(len(series) // 3):]
-    tenth = max(1, len(last) // 10)
-    return sum(last[-tenth:]) / max(1, sum(last[:tenth])) - 1
+    """Of the line through its readings, over their mean: malloc gives pages back when it likes, so that two single
+    readings say little."""
+    last = series[-max(2, len(series) // 3):]
+    middle, mean = (len(last) - 1) / 2, sum(last) / len(last)
+    spread = sum((at - middle) ** 2 for at in range(len(last)))
+    slope = sum((at - middle) * value for at, value in enumerate(last)) / spread
+    return slope * (len(last) - 1) / max(1.0, mean)
 
 
 def body(inputs, longest, number):
@@ -39,68 +51,51 @@ def body(inputs, longest, number):
     def tensor(spec, is_first):
         if spec["datatype"] == "BYTES":
             return {"shape": [rows], "data": [" ".join(["good"] * length)] * rows}
-        return {"shape": [rows, length], "data": [draw.randint(1, 1000) if is_first else 1 for _ in range(rows * length)]}
+        return {"shape": [rows, length], "data": [draw.randint(1, MOST_ID) if is_first else 1 for _ in range(rows * length)]}
 
     return {"inputs": [{"name": spec["name"], "datatype": spec["datatype"], **tensor(spec, i == 0)}
                        for i, spec in enumerate(inputs)]}
 
 
-class Load:
-    """Clients that ask one request after the other until they are told to end."""
-
-    def __init__(self, server, name, longest):
-        self.server, self.path, self.longest = server, f"/v2/models/{name}/infer", longest
-        _, metadata = models.call(server, f"/v2/models/{name}", method="GET")
-        self.inputs = metadata["inputs"]
-        self.failed, self.sent, self.ends, self.lock = 0, 0, threading.Event(), threading.Lock()
-        self.threads = [threading.Thread(target=self.run) for _ in range(CLIENTS)]
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.ends.set()
-        for thread in self.threads:
-            thread.join()
-
-    def run(self):
-        while not self.ends.is_set():
-            with self.lock:
-                number, self.sent = self.sent, self.sent + 1
-            status, _ = models.call(self.server, self.path, body(self.inputs, self.longest, number))
-            if status != 200:
-                with self.lock:
-                    self.failed += 1
-
-
-def soak_route(options, folder, seconds):
+def ask(options, server, body_of):
+    """(clients, what the front read of the worker each second), until its share of the time is over or all is asked."""
     accounts = []
+    ends = min(options.ends, time.monotonic() + options.seconds / options.cases)
+    with Clients(server, NAME, Load(CLIENTS, most=options.count), body_of) as clients:
+        while time.monotonic() < ends and not clients.wait(READ_EVERY_S):
+            worker = server.model_status(NAME)["workers"][0]
+            if worker["accounts"]:
+                accounts.append(worker["accounts"])
+    return clients, accounts
+
+
+def soak_case(options, case):
+    longest = tomllib.loads((case.folder / "model.toml").read_text())["max_length"]
     with tempfile.TemporaryDirectory(prefix="tonnage-soak-") as repository:
-        os.symlink(folder.resolve(), Path(repository, "soaked"))
-        with Server(options.program, repository, "--memory", "2GiB") as server:
-            longest = int(re.search(r"^max_length\s*=\s*(\d+)", (folder / "model.toml").read_text(), re.M).group(1))
-            ends = time.monotonic() + seconds
-            with Load(server, "soaked", longest) as load:
-                while time.monotonic() < ends:
-                    load.ends.wait(1.0)
-                    worker = server.status()["models"][0]["workers"][0]
-                    if worker["accounts"]:
-                        accounts.append(worker["accounts"])
+        os.symlink(case.folder, Path(repository, NAME))
+        with Server(options.program, repository, "--memory", "2GiB", *case.flags) as server:
+            _, metadata = models.call(server, f"/v2/models/{NAME}", method="GET")
+            made = [json.dumps(body(metadata["inputs"], longest, number)) for number in range(BODIES)]
+            clients, accounts = ask(options, server, lambda number: made[number % BODIES])
+    wrong = [clients.wrong()] if clients.wrong() else []
+    if options.count is not None and clients.sent < options.count:
+        wrong.append(f"{clients.sent} of {options.count} requests when the time was over")
+    if len(accounts) < LEAST_READINGS:
+        wrong.append(f"{len(accounts)} readings are too few to see a plateau")
     resident = [sum(seen[account] for account in ACCOUNTS) for seen in accounts]
-    growth = growth_of_last_third(resident) if len(resident) >= 30 else 1.0
-    passed = growth < PLATEAU and load.failed == 0
-    return passed, {"requests": load.sent, "failed": load.failed, "growth_of_last_third": round(growth, 5),
-                    "resident": resident[-1] if resident else 0, **(accounts[-1] if accounts else {})}
+    growth = growth_of_last_third(resident) if len(resident) >= LEAST_READINGS else 1.0
+    may_grow = max(PLATEAU, LEAST_PLATEAU / max(1, resident[-1] if resident else 1))
+    return not wrong and growth < may_grow, {
+        "requests": clients.sent, "answers": dict(clients.answers), "readings": len(resident),
+        "growth_of_last_third": round(growth, 5), "resident": resident[-1] if resident else 0,
+        **(accounts[-1] if accounts else {}), **({"wrong": "; ".join(wrong)} if wrong else {})}
+
+
+def pick(cases):
+    """As many as have a share of the time: PREFERRED where they are there, and never the stub, which keeps nothing."""
+    real = [case for case in cases if case is not None]
+    return sorted(real, key=lambda case: case.name not in PREFERRED)[:CASES]
 
 
 def run(options):
-    found = {route: folder for route, folder in models.exported(options.models).items() if options.route in (None, route)}
-    results = {}
-    for route, folder in list(found.items())[:ROUTES]:
-        seconds = options.seconds / min(ROUTES, len(found))
-        say(f"{folder.name}, route {route}, {seconds:.0f} s of many shapes")
-        results[route] = soak_route(options, folder, seconds)
-    passed = bool(results) and all(ok for ok, _ in results.values())
-    return passed, {"routes": {route: {"pass": ok, **readings} for route, (ok, readings) in results.items()}}
+    return run_cases(options, soak_case, pick)

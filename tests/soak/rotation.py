@@ -6,54 +6,23 @@ and a tenth of both. An exported model: five rotations.
 """
 
 import collections
-import http.client
 import json
 import os
 import tempfile
-import threading
 import time
 from pathlib import Path
 
 import models
-from soak import say
+from clients import Clients, Load
+from soak import run_cases
 from tonnage.serving import Server
 
+SECONDS = 1800
 STUB_COUNT, EXPORTED_COUNT = 100, 5
 BATCH_MS, SHARE = 20, 0.8
 FIRST_ID = 1000  # below it are the values of warm-up and checks
 CLIENTS = 8
-
-
-class Traffic:
-    """Requests at a steady pace, each with a body of its own number; counts how they were answered."""
-
-    def __init__(self, server, name, rate, body_of):
-        self.server, self.path, self.pause, self.body_of = server, f"/v2/models/{name}/infer", 1 / rate, body_of
-        self.answers, self.sent, self.lock, self.ends = collections.Counter(), 0, threading.Lock(), False
-        self.threads = [threading.Thread(target=self.run) for _ in range(CLIENTS)]
-
-    def __enter__(self):
-        self.began = time.monotonic()
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.ends = True
-        for thread in self.threads:
-            thread.join()
-
-    def run(self):
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.ports["http"], timeout=60)
-        while not self.ends:
-            with self.lock:
-                number, self.sent = self.sent, self.sent + 1
-            threading.Event().wait(max(0.0, self.began + number * self.pause - time.monotonic()))
-            connection.request("POST", self.path, self.body_of(number))
-            reply = connection.getresponse()
-            reply.read()
-            with self.lock:
-                self.answers[reply.status] += 1
+EXPORTED_RATE = 10  # requests a second
 
 
 def ids_body(number):
@@ -99,25 +68,26 @@ def soak_stub(options, count):
         arguments = ("--model-control", "explicit", "--memory", budget, "--ingress", 1 << 20)
         with Server(options.program, repository, *arguments) as server:
             before = used(server)
-            with Traffic(server, "rotated", SHARE * 1000 / BATCH_MS, ids_body) as traffic:
+            with Clients(server, "rotated", Load(CLIENTS, rate=SHARE * 1000 / BATCH_MS), ids_body) as clients:
                 done, wrong = rotate(server, "rotated", count, options.ends)
             models.await_until(lambda: server.status()["open_requests"] == 0, 30)
             status = server.status()
         rows = collections.Counter(int(float(line.split()[-1])) for line in executed.read_text().splitlines() if line.strip())
         twice = sum(1 for value, times in rows.items() if value >= FIRST_ID and times > 1)
-        lost = sum(1 for number in range(traffic.sent) if FIRST_ID + number not in rows)
-        readings = {"rotations": done, "sent": traffic.sent, "answers": dict(traffic.answers), "lost": lost, "twice": twice,
+        lost = sum(1 for number in range(clients.sent) if FIRST_ID + number not in rows)
+        readings = {"rotations": done, "sent": clients.sent, "answers": dict(clients.answers), "lost": lost, "twice": twice,
                     "budget": budget, "used_before": before, "used_after": status["used_bytes"], "bugs": status["bugs"]}
-    good = set(traffic.answers) == {200} and not (lost or twice or wrong or status["bugs"])
+    wrong = "; ".join(filter(None, [wrong, clients.wrong()]))
+    good = not (lost or twice or wrong or status["bugs"])
     return good, {**readings, **({"wrong": wrong} if wrong else {})}
 
 
-def soak_exported(options, folder, count):
+def soak_exported(options, case, count):
     with tempfile.TemporaryDirectory(prefix="tonnage-soak-") as repository:
-        os.symlink(folder.resolve(), Path(repository, "rotated"))
-        with Server(options.program, repository, "--model-control", "explicit", "--memory", "2GiB") as server:
+        os.symlink(case.folder, Path(repository, "rotated"))
+        with Server(options.program, repository, "--model-control", "explicit", "--memory", "2GiB", *case.flags) as server:
             body = json.dumps(models.one_row(server, "rotated"))
-            with Traffic(server, "rotated", 10, lambda _: body) as traffic:
+            with Clients(server, "rotated", Load(CLIENTS, rate=EXPORTED_RATE), lambda _: body) as clients:
                 resident = []
                 done, wrong = 0, ""
                 while done < count and not wrong:
@@ -125,19 +95,16 @@ def soak_exported(options, folder, count):
                     done += one
                     resident.append(sum(models.anonymous(pid) for pid in server.pids()[1:]))
             bugs = server.status()["bugs"]
-    good = set(traffic.answers) == {200} and sum(traffic.answers.values()) == traffic.sent and not (wrong or bugs)
-    return good, {"rotations": done, "sent": traffic.sent, "answers": dict(traffic.answers),
-                  "resident_after_each": resident, **({"wrong": wrong} if wrong else {})}
+    wrong = "; ".join(filter(None, [wrong, clients.wrong()]))
+    return not (wrong or bugs), {"rotations": done, "sent": clients.sent, "answers": dict(clients.answers), "bugs": bugs,
+                                 "resident_after_each": resident, **({"wrong": wrong} if wrong else {})}
+
+
+def soak_case(options, case):
+    if case is None:
+        return soak_stub(options, options.count or STUB_COUNT)
+    return soak_exported(options, case, options.count or EXPORTED_COUNT)
 
 
 def run(options):
-    results = {}
-    if options.route in (None, "stub"):
-        say("rotations of a stub")
-        results["stub"] = soak_stub(options, options.count or STUB_COUNT)
-    for route, folder in models.exported(options.models).items():
-        if options.route in (None, route):
-            say(f"rotations of {folder.name}, route {route}")
-            results[route] = soak_exported(options, folder, options.count or EXPORTED_COUNT)
-    passed = bool(results) and all(ok for ok, _ in results.values())
-    return passed, {"routes": {route: {"pass": ok, **readings} for route, (ok, readings) in results.items()}}
+    return run_cases(options, soak_case)

@@ -7,7 +7,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
 import harness  # noqa: E402
+import longlane  # noqa: E402
 import mix  # noqa: E402
+import routes  # noqa: E402
 
 
 class Foreign:
@@ -81,3 +83,54 @@ def test_a_model_variant_changes_only_what_it_names():
     changed = mix.with_settings(text, batching={"max_rows": 1, "max_queue_s": 600}, workers={"count": 1})
     assert "max_rows = 1\n" in changed and "window = 9" in changed and "max_queue_s = 600" in changed
     assert changed.endswith("[workers]\ncount = 1\n")
+
+
+def layout(ratio, shorts=1.0, longs=1.0):
+    return [{"ratio": ratio, "base_p99_ms": 50.0, "p99_ms": 50.0 * ratio, "shorts_answered": shorts,
+             "longs_answered": longs}]
+
+
+def test_the_best_layout_is_the_best_of_those_that_answered_shorts_and_longs():
+    seen = longlane.summarize(harness.Rounds({
+        "shared": layout(3.0, longs=0.96), "idle": layout(1.1, longs=0.9), "split": layout(1.0, shorts=0.9)}))
+    assert (seen["best_layout"], seen["short_p99_ratio"], seen["base_p99_ms"], seen["longs_answered"]) == (
+        "shared", 3.0, 50.0, 0.96)
+    assert seen["layouts"]["split"]["shorts_answered"] == 0.9
+
+
+def test_without_a_layout_that_answered_there_is_no_ratio():
+    seen = longlane.summarize(harness.Rounds({"shared": layout(3.0, longs=0.5)}))
+    assert (seen["best_layout"], seen["short_p99_ratio"]) == (None, None)
+
+
+RECORDS = [{"route": route, "precision": precision, "min_cosine": 0.9999, "min_padding_cosine": 0.9995}
+           for route, precision in (("trace", "fp32"), ("trace", "bf16"), ("aoti", "bf16"))]
+ROUTES = {
+    "trace fp32 server": [{"rps": 8, "peak_bytes": 500}, {"rps": 30, "peak_bytes": 700}],
+    "trace fp32 offline": [{"rps": 10}, {"rps": 40}],
+    "trace bf16 server": [{"rps": 20, "peak_bytes": 400}] * 2, "trace bf16 offline": [{"rps": 25}] * 2,
+    "aoti bf16 server": [{"rps": 30, "peak_bytes": 300}] * 2, "aoti bf16 offline": [{"rps": 40}] * 2,
+    "fifo": [{"rps": 2, "peak_bytes": 900}, {"rps": 6, "peak_bytes": 900}],
+}
+
+
+def test_each_route_is_told_with_its_share_of_the_engine_alone():
+    seen = routes.summarize(RECORDS, harness.Rounds(ROUTES), True)
+    assert seen["routes"]["trace fp32"] == {"offline_rps": 25, "server_rps": 19, "oracle": 0.775, "peak_bytes": 600,
+                                            "min_cosine": 0.9995}
+    assert (seen["best_bf16"], seen["best_bf16_over_fifo"]) == ("aoti bf16", 10.0)
+
+
+@pytest.mark.parametrize("records, with_amx, why", [(RECORDS, False, "no AMX"), (RECORDS[:1], True, "exported in bf16")])
+def test_a_comparison_that_cannot_be_made_is_null_and_said(capsys, records, with_amx, why):
+    assert routes.summarize(records, harness.Rounds(ROUTES), with_amx)["best_bf16_over_fifo"] is None
+    assert why in capsys.readouterr().err
+
+
+def test_a_program_under_json_prints_its_last_line_alone(monkeypatch, capsys):
+    program = [sys.executable, "-c", "print('progress'); print('{\"x\": 1}')"]
+    assert harness.run_program(program, "n") == 0
+    assert capsys.readouterr().out.startswith("progress\n{")
+    monkeypatch.setattr(harness, "show", lambda text: None)
+    assert harness.run_program(program, "n") == 0
+    assert capsys.readouterr().out.startswith("{")

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 
+import pytest
+
 import demo
 import demo_labels
 
@@ -52,3 +54,24 @@ def test_labels_are_compared_by_text_with_those_of_the_reference(tmp_path):
     again = demo_labels.Labels(tmp_path, tmp_path, (3, 2000))
     assert again.compare(saved("other", {1: [0.3, 0.7], 2: [0.4, 0.6], 8: [1.0, 0.0]})) == (1, 2)
     assert not demo_labels.Labels(tmp_path, tmp_path, (4, 2000)).are_known()
+
+
+GOOD = {"highest_use_bytes": 5, "budget_bytes": 6, "worker_deaths": 0, "precision": "fp32", "labels_equal": 200,
+        "labels_compared": 200}
+
+
+def test_a_good_run_has_nothing_wrong():
+    assert demo.judge_run(GOOD) == []
+    assert demo.judge_run({**GOOD, "precision": "bf16", "labels_equal": 197}) == []
+
+
+@pytest.mark.parametrize("changes, expected", [
+    ({"labels_equal": 199}, "1 of 200 labels are not those of trace in fp32; in fp32 none may differ"),
+    ({"labels_equal": 195, "precision": "bf16"}, "5 of 200 labels are not those of trace in fp32; in bf16 2% may differ"),
+    ({"labels_equal": 0, "labels_compared": 0}, "no label could be compared"),
+    ({"highest_use_bytes": 7}, "ABOVE the budget"),
+    ({"worker_deaths": 2}, "2 workers DIED"),
+])
+def test_what_must_not_be_fails_the_demo_and_is_said(changes, expected):
+    wrong = demo.judge_run({**GOOD, **changes})
+    assert len(wrong) == 1 and expected in wrong[0]

@@ -27,9 +27,18 @@ class Traffic:
     seconds: float      # of each of the three loads
     seed: int = 1
 
-    def flags(self) -> list[str]:
-        source = ["--texts", str(self.texts), "--format", "json"] if self.texts else ["--ids", "--format", "binary"]
+    def flags(self, model: Path) -> list[str]:
+        source = ["--texts", str(self.texts), "--format", "json"] if self.texts else \
+            ["--ids", "--format", "binary", *_id_flags(model)]
         return [*source, "--mix", self.mix, "--seed", str(self.seed)]
+
+
+def _id_flags(model: Path) -> list[str]:
+    """Random ids that the model takes: below the end of every range, no row longer than it allows."""
+    document = tomllib.loads((model / "model.toml").read_text(encoding="utf-8"))
+    ends = [spec["range"][1] for spec in document.get("input", []) if "range" in spec and spec.get("source") != "mask"]
+    below = ["--vocabulary", str(min(ends) + 1)] if ends else []
+    return [*below, *(["--max-length", str(document["max_length"])] if "max_length" in document else [])]
 
 
 @dataclass
@@ -87,15 +96,18 @@ def as_is(text: str) -> str:
     return text + '\n[native]\nmode = "as-is"\n'
 
 
-def _load(setup: Setup, server: Server, model: str, outstanding: int) -> dict:
+def _load(setup: Setup, server: Server, model: Path, outstanding: int) -> dict:
     traffic = setup.traffic
-    command = [str(setup.tonnage), "load", "--url", server.url, "--model", model, "--json", *traffic.flags(),
+    command = [str(setup.tonnage), "load", "--url", server.url, "--model", model.name, "--json", *traffic.flags(model),
                "--saturate", str(outstanding), "--for", f"{traffic.seconds}s"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False,
                           timeout=300 + 20 * traffic.seconds)
     if done.returncode != 0 or not done.stdout.strip():
         raise ServerFailed(f"tonnage load ended with {done.returncode}:\n{server.last_log()}")
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    result = json.loads(done.stdout.strip().splitlines()[-1])
+    if not result["answered"]:
+        raise ServerFailed(f"none of {result['sent']} requests was answered: {result['refused_by']}")
+    return result
 
 
 def _in_parallel(functions):
@@ -132,11 +144,11 @@ def _fill(result: Measured, model: Path, setup: Setup, server: Server) -> None:
     name = model.name
     result.weights_bytes = server.model_status(name)["weights_bytes"]
     result.agreement = answers.check(server.url, name, version_folder(model) / "held_out.json", _in_parallel)
-    one = _load(setup, server, name, 1)
+    one = _load(setup, server, model, 1)
     result.p50_ms, result.p99_ms = one["latency_ms"]["all"]["p50"], one["latency_ms"]["all"]["p99"]
-    first = _load(setup, server, name, OUTSTANDING)
+    first = _load(setup, server, model, OUTSTANDING)
     before = _worker(server, name)["resident_bytes"]
-    second = _load(setup, server, name, OUTSTANDING)
+    second = _load(setup, server, model, OUTSTANDING)
     result.resident_after_bytes = _worker(server, name)["resident_bytes"]
     answered = first["answered"] + second["answered"]
     result.saturated_rps = answered / (first["elapsed_s"] + second["elapsed_s"])

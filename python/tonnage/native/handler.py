@@ -24,7 +24,8 @@ from tonnage.native.wire import LoadFailed
 
 TORCHSCRIPT = (".pt", ".pth", ".ts")
 PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16}
-FUNCTIONS = ("model_fn", "input_fn", "predict_fn", "output_fn", "transform_fn")
+# How many arguments each is given, a context not counted.
+FUNCTIONS = {"model_fn": 1, "input_fn": 2, "predict_fn": 2, "output_fn": 2, "transform_fn": 4}
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,7 @@ class Context:
 @dataclass
 class Handler:
     model: Any
-    context: Context
-    functions: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    functions: dict[str, Callable[..., Any]] = field(default_factory=dict)  # that want no context any more
     inputs: list[Spec] = field(default_factory=list)  # as the script's INPUTS and OUTPUTS say
     outputs: list[Spec] = field(default_factory=list)
     precision: torch.dtype = torch.float32  # of the weights; inputs and outputs keep their types
@@ -53,17 +53,17 @@ class Handler:
         """The inputs' values → what the handler answers: a JSON reply where writes_json(), else tensors."""
         data = bodies.write_request(values, specs) if self.reads_json() else None
         if "transform_fn" in self.functions:
-            return self._call("transform_fn", self.model, data, bodies.CONTENT_TYPE, bodies.CONTENT_TYPE)
+            return self.functions["transform_fn"](self.model, data, bodies.CONTENT_TYPE, bodies.CONTENT_TYPE)
         if "input_fn" in self.functions:
-            data = self._call("input_fn", data, bodies.CONTENT_TYPE)
+            data = self.functions["input_fn"](data, bodies.CONTENT_TYPE)
         elif "predict_fn" in self.functions:
             data = values[0] if len(specs) == 1 else dict(zip((spec.name for spec in specs), values))
         if "predict_fn" in self.functions:
-            prediction = self._call("predict_fn", data, self.model)
+            prediction = self.functions["predict_fn"](data, self.model)
         else:
             prediction = self._model_of(data) if "input_fn" in self.functions else self._model_of(*values)
         if "output_fn" in self.functions:
-            return self._call("output_fn", prediction, bodies.CONTENT_TYPE)
+            return self.functions["output_fn"](prediction, bodies.CONTENT_TYPE)
         return prediction
 
     def _model_of(self, *arguments: Any) -> Any:
@@ -72,18 +72,17 @@ class Handler:
         converted = [cast(argument, torch.float32, self.precision) for argument in arguments]
         return cast(self.model(*converted), self.precision, torch.float32)
 
-    def _call(self, name: str, *arguments: Any) -> Any:
-        return call(self.functions[name], arguments, self.context)
 
-
-def call(function: Callable[..., Any], arguments: Sequence[Any], context: Context) -> Any:
+def with_context(function: Callable[..., Any], given: int, context: Context) -> Callable[..., Any]:
+    """The function as one of `given` arguments: a context that it wants is given to it. Looked at once, while
+    loading."""
     taken = len(inspect.signature(function).parameters)
-    if taken == len(arguments):
-        return function(*arguments)
-    if taken == len(arguments) + 1:
-        return function(*arguments, context)
-    raise TypeError(f"{function.__name__} takes {taken} arguments; it is given {len(arguments)}, or with a context "
-                    f"{len(arguments) + 1}")
+    if taken == given:
+        return function
+    if taken == given + 1:
+        return lambda *arguments: function(*arguments, context)
+    raise LoadFailed("bad_handler", f"{function.__name__} takes {taken} arguments; it is given {given}, or with a context "
+                                    f"{given + 1}")
 
 
 def load(path: Path, options: dict[str, str]) -> Handler:
@@ -94,23 +93,24 @@ def load(path: Path, options: dict[str, str]) -> Handler:
     folder = path.parent.parent if path.parent.name == "code" else path.parent
     context = Context({"model_dir": str(folder), "gpu_id": None})
     if path.suffix in TORCHSCRIPT:
-        return finish(Handler(load_torchscript(path), context), options)
+        return finish(Handler(load_torchscript(path)), options)
     module = import_script(path)
     _, colon, name = options.get("entry", "").partition(":")
     if colon:
         model = build(module, name, path)
         model.load_state_dict(weights.read(path.parent, options.get("weights", "")))
-        return finish(Handler(model, context), options)
+        return finish(Handler(model), options)
     return finish(load_script(module, folder, context), options)
 
 
 def load_script(module: ModuleType, folder: Path, context: Context) -> Handler:
-    functions = {name: getattr(module, name) for name in FUNCTIONS if callable(getattr(module, name, None))}
+    functions = {name: with_context(getattr(module, name), given, context) for name, given in FUNCTIONS.items()
+                 if callable(getattr(module, name, None))}
     if "transform_fn" in functions and functions.keys() & {"input_fn", "predict_fn", "output_fn"}:
         raise LoadFailed("bad_handler", f"{module.__file__} defines transform_fn beside input_fn, predict_fn or "
                                         "output_fn, whose place it takes; define one or the other")
     model_fn = functions.pop("model_fn", default_model_fn)
-    return Handler(call(model_fn, (str(folder),), context), context, functions,
+    return Handler(model_fn(str(folder)), functions,
                    parse(getattr(module, "INPUTS", []), "INPUTS"), parse(getattr(module, "OUTPUTS", []), "OUTPUTS"))
 
 

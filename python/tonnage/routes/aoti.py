@@ -41,6 +41,9 @@ class Cast(nn.Module):
 
 
 def write(model: Model, path: Path, precision: str, example: Sequence[torch.Tensor], config: str) -> dict:
+    if model.sizes:
+        raise ExportFailed("a compiled program's limits are of rows and one length, and this model has sizes; the other "
+                           "routes take it")
     limits = {"rows": [1, MOST_ROWS]} | ({"length": [1, model.max_length]} if model.max_length else {})
     for spec in model.inputs:
         if not DATATYPES[spec.datatype].is_floating_point and spec.allowed() is None:
@@ -89,7 +92,7 @@ def _vector_flags() -> list[str]:
 def _dynamic_shapes(model: Model, limits: dict) -> tuple:
     """By input: which axis is free, and in which range."""
     dims = {name: Dim(name, min=low, max=high) for name, (low, high) in limits.items()}
-    return tuple({axis: dims["length" if axis else "rows"] for axis, size in enumerate(spec.dims) if size == -1}
+    return tuple({0: dims["rows"], **{axis: dims[name] for axis, name in spec.free_axes().items()}}
                  for spec in model.inputs)
 
 

@@ -62,11 +62,10 @@ def _quietly():
 
 def _dynamic_shapes(model: Model) -> tuple:
     """By input: which axis is free."""
-    dims = {"rows": Dim("rows", min=1)}
-    if model.max_length:
-        dims["length"] = Dim("length", min=1, max=model.max_length)
-    return tuple({axis: dims["length" if axis else "rows"] for axis, size in enumerate(spec.dims) if size == -1}
-                 for spec in model.inputs)
+    most = {size.name: size.max for size in model.sizes} or {"length": model.max_length}
+    dims = {name: Dim(name, min=1, max=limit) for name, limit in most.items() if limit}
+    rows = Dim("rows", min=1)
+    return tuple({0: rows, **{axis: dims[name] for axis, name in spec.free_axes().items()}} for spec in model.inputs)
 
 
 def load(path: Path, precision: str) -> Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]:
