@@ -52,6 +52,10 @@ class Session {
   Status deliver(std::uint64_t ticket, const RunOutputs& result, wire::Done done);
   Status enlarge_region(std::uint64_t ticket, Bytes needed, bool& discarded);
   Status fail_run(std::uint64_t ticket, RunError error);
+  Bytes resident() const {
+    const auto reserved = runtime_.reserved();
+    return reserved ? *reserved : resident_.read();
+  }
   std::span<const wire::TensorDoc> input_specs() const {
     return opening_.doc.inputs.empty() ? loaded_.inputs : opening_.doc.inputs;
   }
@@ -75,6 +79,8 @@ class Session {
 Status Session::load() {
   TONNAGE_ASSIGN(Loaded loaded, load_runtime());
   TONNAGE_TRY(pass_the_gate(loaded));
+  if (const auto reserved = runtime_.reserved())
+    loaded.doc.facts["reserved_bytes"] = fmt::format("{}", reserved->count());
   loaded_ = std::move(loaded.doc);
   TONNAGE_ASSIGN(const UniqueFd fd, wire::sealed_text("tonnage-loaded", wire::to_json(loaded_)));
   const std::array<int, 1> fds = {fd.get()};
@@ -121,7 +127,7 @@ Status Session::answer(const wire::Message& message) {
   if (std::holds_alternative<wire::Stat>(message.body)) {
     const Heap heap = read_heap();
     return reply(0, wire::Stats{.live = runtime_.live(),
-                                .resident = resident_.read(),
+                                .resident = resident(),
                                 .batches = batches_,
                                 .libraries = libraries_,
                                 .heap = saturating_sub(heap.resident, heap_before_.resident),
@@ -130,7 +136,7 @@ Status Session::answer(const wire::Message& message) {
   if (std::holds_alternative<wire::Trim>(message.body)) {
     runtime_.trim();
     purge_malloc();
-    return reply(0, wire::Trimmed{.live = runtime_.live(), .resident = resident_.read()});
+    return reply(0, wire::Trimmed{.live = runtime_.live(), .resident = resident()});
   }
   return unexpected(message.body, "run, trim, stat or stop");
 }
@@ -192,7 +198,7 @@ Status Session::deliver(std::uint64_t ticket, const RunOutputs& result, wire::Do
   runtime_.release_outputs();
   done.peak = result.peak;
   done.live = runtime_.live();
-  done.resident = resident_.read();
+  done.resident = resident();
   return reply(ticket, std::move(done));
 }
 
