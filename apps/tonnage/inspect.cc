@@ -21,10 +21,6 @@ std::string dims_text(const std::vector<std::int64_t>& dims) {
   return out + "]";
 }
 
-std::string_view tier_text(const model::ModelSpec& spec) {
-  return model::tier_name(model::route_of(spec.route).tier);
-}
-
 void print_tensors(const char* title, const std::vector<model::TensorSpec>& tensors) {
   for (const model::TensorSpec& tensor : tensors) {
     fmt::print("  {:<7} {:<22} {:<6} {}", title, tensor.name, tensor::datatype_name(tensor.type),
@@ -48,7 +44,11 @@ void print_table(const server::Inspection& seen) {
   print_tensors("output", spec.outputs);
   fmt::print("\n  weights {}   base {}   ready after {:.1f} s   {}   margin {:.2f} %   enforcement {}\n",
              format_bytes(seen.memory.weights), format_bytes(seen.memory.base), to_seconds(seen.cold_start),
-             determinism_name(seen.determinism), seen.margin * 100, tier_text(spec));
+             determinism_name(seen.determinism), seen.margin * 100, model::tier_name(spec.tier()));
+  if (const auto& there = seen.memory.device) {
+    fmt::print("  on {}: weights {}   base {}\n", spec.device, format_bytes(there->weights),
+               format_bytes(there->base));
+  }
   if (const auto& memory = seen.memory.accounts) {
     fmt::print("  resident {}: libraries {}, weights {}, tensors {}, caches {}, remainder {}\n",
                format_bytes(memory->resident), format_bytes(memory->libraries), format_bytes(memory->weights),
@@ -94,7 +94,7 @@ void print_json(const server::Inspection& seen) {
       "],\"weights_bytes\":{},\"base_bytes\":{},\"budget_bytes\":{},\"cold_start_ms\":{:.1f},"
       "\"determinism\":\"{}\",\"margin\":{:.6f},\"enforcement\":\"{}\",\"metadata\":{{",
       seen.memory.weights.count(), seen.memory.base.count(), seen.budget.count(), to_millis(seen.cold_start),
-      determinism_name(seen.determinism), seen.margin, tier_text(spec));
+      determinism_name(seen.determinism), seen.margin, model::tier_name(spec.tier()));
   bool first = true;
   for (const auto& [key, value] : spec.metadata) {
     out += (first ? "" : ",") + json_string(key) + ":" + json_string(value);

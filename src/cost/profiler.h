@@ -10,6 +10,7 @@
 //  4. Then repeats with other values (deterministic or not): the smallest shape eight times, a middle
 //     and the largest one twice; and, while half of the budget lasts, each shape twice for the median
 //     of its times.
+//  5. With `ends_with_largest` the largest shape that was measured is the last step, whatever the time.
 // Owes: each step is answered by add() or refused() before the next one is asked for.
 // Threads: the loop.
 #pragma once
@@ -28,6 +29,8 @@ struct ProfileLimits {
   Duration max_batch_time = milliseconds(500);
   Duration profile_budget = seconds(20);
   std::uint32_t max_shapes = 40;
+  // A device's allocator keeps what the largest shape took, in one piece, for all that follow.
+  bool ends_with_largest = false;
 };
 
 struct ProfileStep {
@@ -59,6 +62,7 @@ class Profiler {
   std::optional<ProfileStep> next_shape();
   std::optional<ProfileStep> next_edge();
   std::optional<ProfileStep> next_repeat();
+  std::optional<ProfileStep> last_step();
   bool is_reachable(Shape shape) const;
   bool was_measured(Shape shape) const;
   std::uint32_t most_rows(std::uint32_t length) const;
@@ -75,6 +79,7 @@ class Profiler {
   std::size_t next_repeat_ = 0;
   std::size_t must_repeat_ = 0;  // the first of them decide about determinism
   bool repeats_planned_ = false;
+  bool had_last_step_ = false;
   std::optional<Shape> edge_to_warm_;  // measured once, cold
   std::uint32_t good_in_a_row_ = 0;
   double share_of_budget_ = 0;

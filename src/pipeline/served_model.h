@@ -14,6 +14,7 @@
 
 #include "cost/cost_model.h"
 #include "lane/lane.h"
+#include "memory/device_ledger.h"
 #include "model/spec.h"
 #include "pipeline/batch_metrics.h"
 #include "pipeline/ladder.h"
@@ -86,6 +87,7 @@ struct ServedModel {
   explicit ServedModel(model::ModelSpec loaded_spec);
 
   model::ModelHandle spec;
+  memory::DeviceLedger* device = nullptr;  // where its tensors lie; null: in the host's memory
   ModelPhase phase = ModelPhase::kLoading;
   Status trouble;  // why it is not ready
   std::string fingerprint;
@@ -146,8 +148,8 @@ struct ServedModel {
   void tighten_lanes();
   std::size_t waiting_rows() const;
   bool has_work() const;
-  // Compute tokens that all its workers hold at once; a worker takes at most what the `device` has.
-  std::uint32_t tokens(std::uint32_t device) const;
+  // Compute tokens that all its workers hold at once; a worker takes at most all `cores`.
+  std::uint32_t tokens(std::uint32_t cores) const;
   void forget_rows(request::RequestId id);
   planner::Plan plan(LaneSlot& lane, TimePoint now);
   Duration watchdog(Duration predicted, const WorkerSlot& slot) const;
