@@ -109,6 +109,9 @@ Result<std::unique_ptr<ScriptModel>> ScriptModel::load(const wire::LoadDoc& doc,
     auto state = std::make_unique<State>();
     torch::jit::ExtraFilesMap extra{{"config.json", ""}};
     state->device = c10::Device(device);
+    // On a device the executor would compile a kernel per class of shapes, in the middle of a batch.
+    torch::jit::FusionStrategy none;
+    if (!state->device.is_cpu()) torch::jit::setFusionStrategy(none);
     state->module = torch::jit::load(doc.path, state->device, extra);
     state->module.eval();
     TONNAGE_TRY(check_input_count(state->module, doc.inputs.size()));

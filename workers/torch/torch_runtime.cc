@@ -138,7 +138,7 @@ Status TorchRuntime::choose_device(const std::string& device) {
   if (!index) return invalid("bad_load_doc", "device '" + device + "'; allowed: cpu, cuda:0, cuda:1, …");
   TONNAGE_ASSIGN(stats_, open_device_(*index));
   device_ = std::make_unique<GpuMeter>(*stats_);
-  return Status::ok();
+  return wake_device(device);
 }
 
 kit::RunResult TorchRuntime::run(const kit::RunView& view) {
