@@ -17,6 +17,7 @@ VOCABULARY, POSITIONS, WIDTH, HEADS, LAYERS = 30522, 1024, 384, 12, 6
 class Layer(nn.Module):
     def __init__(self):
         super().__init__()
+        self.heads, self.size = HEADS, WIDTH // HEADS
         self.qkv = nn.Linear(WIDTH, 3 * WIDTH)
         self.out = nn.Linear(WIDTH, WIDTH)
         self.wide = nn.Linear(WIDTH, 4 * WIDTH)
@@ -26,9 +27,9 @@ class Layer(nn.Module):
 
     def forward(self, x, bias):
         rows, length = x.shape[0], x.shape[1]
-        q, k, v = self.qkv(x).view(rows, length, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4).unbind(0)
-        scores = (q @ k.transpose(-1, -2)) * (WIDTH // HEADS) ** -0.5 + bias
-        mixed = (scores.softmax(-1) @ v).transpose(1, 2).reshape(rows, length, WIDTH)
+        qkv = self.qkv(x).view(rows, length, 3, self.heads, self.size).permute(2, 0, 3, 1, 4)
+        scores = torch.matmul(qkv[0], qkv[1].transpose(-1, -2)) * self.size**-0.5 + bias
+        mixed = torch.matmul(scores.softmax(-1), qkv[2]).transpose(1, 2).reshape(rows, length, self.heads * self.size)
         x = self.norm1(x + self.out(mixed))
         return self.norm2(x + self.narrow(nn.functional.gelu(self.wide(x))))
 
