@@ -20,10 +20,6 @@ std::string dims_text(const std::vector<std::int64_t>& dims) {
   return out + "]";
 }
 
-std::string_view tier_text(const model::ModelSpec& spec) {
-  return model::tier_name(model::route_of(spec.route).tier);
-}
-
 // Whether predictions could refuse is counted from traffic, so only a running server knows.
 std::string_view enforce_text(const model::ModelSpec& spec) {
   return spec.enforce == model::Enforce::kOn ? "predictions refuse (enforce = \"on\")"
@@ -55,7 +51,11 @@ void print_table(const server::Inspection& seen) {
   print_tensors("output", spec.outputs);
   fmt::print("\n  weights {}   base {}   ready after {:.1f} s   {}   margin {:.2f} %   enforcement {}\n",
              format_bytes(seen.memory.weights), format_bytes(seen.memory.base), to_seconds(seen.cold_start),
-             cost::determinism_name(seen.determinism), seen.margin * 100, tier_text(spec));
+             cost::determinism_name(seen.determinism), seen.margin * 100, model::tier_name(spec.tier()));
+  if (const auto& there = seen.memory.device) {
+    fmt::print("  on {}: weights {}   base {}\n", spec.device, format_bytes(there->weights),
+               format_bytes(there->base));
+  }
   if (const auto& memory = seen.memory.accounts) {
     fmt::print("  resident {}: libraries {}, weights {}, tensors {}, caches {}, remainder {}\n",
                format_bytes(memory->resident), format_bytes(memory->libraries), format_bytes(memory->weights),
@@ -105,7 +105,7 @@ void print_json(const server::Inspection& seen) {
       "],\"weights_bytes\":{},\"base_bytes\":{},\"budget_bytes\":{},\"cold_start_ms\":{:.1f},"
       "\"determinism\":\"{}\",\"margin\":{:.6f},\"enforcement\":\"{}\",\"metadata\":{{",
       seen.memory.weights.count(), seen.memory.base.count(), seen.budget.count(), to_millis(seen.cold_start),
-      cost::determinism_name(seen.determinism), seen.margin, tier_text(spec));
+      cost::determinism_name(seen.determinism), seen.margin, model::tier_name(spec.tier()));
   bool first = true;
   for (const auto& [key, value] : spec.metadata) {
     out += (first ? "" : ",") + json_string(key) + ":" + json_string(value);

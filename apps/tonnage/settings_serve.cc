@@ -55,6 +55,9 @@ void add_memory(Settings& settings, server::ServerOptions& o) {
                                    o.memory));
   settings.push_back(number_setting({"headroom", "SHARE", "share of the detected limit that is left alone"},
                                     o.headroom, 0, 0.95));
+  settings.push_back(
+      bytes_setting({"device-memory", "SIZE", "budget on each GPU; 0: 90 % of what its driver says it has"},
+                    o.device_memory));
   settings.push_back(bytes_setting(
       {"ingress", "SIZE", "for bodies of requests; 0: 10 % of the budget, at least 32 MiB"}, o.ingress));
   settings.push_back(bytes_setting({"max-body", "SIZE", "largest body of one request"}, o.max_body));

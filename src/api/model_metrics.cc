@@ -19,7 +19,8 @@ using pipeline::labels_of;
 constexpr std::string_view kWrittenAnew[] = {
     metric::kAccountUsed, metric::kAccountPeak,   metric::kAccountLimit, metric::kWorkerState,
     metric::kLease,       metric::kGrant,         metric::kResident,     metric::kRetained,
-    metric::kRetention,   metric::kRetentionLeft, metric::kWorkerMemory};
+    metric::kRetention,   metric::kRetentionLeft, metric::kWorkerMemory, metric::kWorkerDevice,
+    metric::kDevice};
 
 telemetry::Labels with(telemetry::Labels labels, std::string key, std::string value) {
   labels.emplace_back(std::move(key), std::move(value));
@@ -58,6 +59,18 @@ void publish_memory(const memory::WorkerAccounts& seen, const telemetry::Labels&
     metrics.gauge(metric::kWorkerMemory, with(labels, "account", account)).set(bytes);
 }
 
+void publish_devices(const memory::Devices& devices, telemetry::Registry& metrics) {
+  for (const auto& [name, ledger] : devices.all()) {
+    publish_account(ledger->root(), name, metrics);
+    if (!ledger->reading()) continue;
+    const memory::DeviceReading& seen = *ledger->reading();
+    const std::pair<const char*, Bytes> all[] = {
+        {"total", seen.total}, {"used", seen.used}, {"free", seen.free}};
+    for (const auto& [what, bytes] : all)
+      metrics.gauge(metric::kDevice, {{"device", name}, {"what", what}}).set(number(bytes));
+  }
+}
+
 void publish_workers(const pipeline::ServedModel& model, telemetry::Registry& metrics) {
   for (const pipeline::WorkerSlot& slot : model.workers) {
     const supervisor::WorkerMemory memory = slot.worker->memory();
@@ -69,6 +82,10 @@ void publish_workers(const pipeline::ServedModel& model, telemetry::Registry& me
     metrics.gauge(metric::kLease, labels).set(number(memory.lease));
     metrics.gauge(metric::kGrant, labels).set(number(memory.grant));
     metrics.gauge(metric::kResident, labels).set(number(memory.reading.anonymous));
+    if (memory.device && model.device != nullptr) {
+      metrics.gauge(metric::kWorkerDevice, with(labels, "device", model.device->name()))
+          .set(number(memory.device->use));
+    }
     if (memory.accounts) publish_memory(*memory.accounts, labels, metrics);
     metrics.gauge(metric::kRetained, labels).set(number(memory.retention.kept));
     metrics.gauge(metric::kRetention, labels).set(memory.retention.bytes_per_row);
@@ -151,6 +168,7 @@ void RequestMetrics::forget(const std::string& model) {
 void publish(const memory::Account& root, const pipeline::Pipeline& pipeline, telemetry::Registry& metrics) {
   for (const std::string_view name : kWrittenAnew) metrics.forget_all(name);
   publish_account(root, root.name(), metrics);
+  if (pipeline.devices() != nullptr) publish_devices(*pipeline.devices(), metrics);
   raise_to(metrics.counter(metric::kBugs), bug_count());
   metrics.gauge(metric::kBuildInfo, {{"version", TONNAGE_VERSION}}).set(1);
   for (const pipeline::ServedModel* model : pipeline.models()) {

@@ -57,19 +57,48 @@ std::string retention_json(const memory::RetentionForecast& retention) {
       retention.bytes_per_row, retention.kept.count(), retention.rows_left, to_seconds(retention.time_left));
 }
 
-void append_worker(std::string& out, const pipeline::WorkerSlot& slot, model::Tier tier) {
+// null in the host's memory. The four are of the device's ledger, but `use_bytes`, which is what the driver,
+// or else the worker, says that the process holds.
+std::string device_json(const ServedModel& model, const std::optional<supervisor::DeviceMemory>& memory) {
+  if (!memory || model.device == nullptr) return "null";
+  return fmt::format(
+      "{{\"name\":{},\"base_bytes\":{},\"weights_bytes\":{},\"lease_bytes\":{},\"use_bytes\":{}}}",
+      json_string(model.device->name()), memory->base.count(), memory->weights.count(), memory->lease.count(),
+      memory->use.count());
+}
+
+void append_devices(std::string& out, const memory::Devices& devices) {
+  bool first = true;
+  for (const auto& [name, ledger] : devices.all()) {
+    if (!std::exchange(first, false)) out += ',';
+    fmt::format_to(std::back_inserter(out), "{{\"name\":{},\"budget_bytes\":{},\"used_bytes\":{},",
+                   json_string(name), ledger->root().limit().count(), ledger->root().used().count());
+    if (const auto& seen = ledger->reading()) {
+      fmt::format_to(std::back_inserter(out), "\"total_bytes\":{},\"in_use_bytes\":{},", seen->total.count(),
+                     seen->used.count());
+    } else {
+      out += "\"total_bytes\":null,\"in_use_bytes\":null,";
+    }
+    out += "\"accounts\":";
+    append_account(out, ledger->root());
+    out += '}';
+  }
+}
+
+void append_worker(std::string& out, const ServedModel& model, const pipeline::WorkerSlot& slot) {
   const supervisor::WorkerMemory memory = slot.worker->memory();
   fmt::format_to(
       std::back_inserter(out),
       "{{\"name\":{},\"state\":{},\"pid\":{},\"deaths\":{},\"threads\":{},\"base_bytes\":{},"
       "\"weights_bytes\":{},"
       "\"lease_bytes\":{},\"grant_bytes\":{},\"live_bytes\":{},\"live_baseline_bytes\":{},"
-      "\"resident_bytes\":{},\"accounts\":{},\"retention\":{},\"enforcement\":\"{}\",\"last_error\":{}}}",
+      "\"resident_bytes\":{},\"device\":{},\"accounts\":{},\"retention\":{},\"enforcement\":\"{}\",\"last_"
+      "error\":{}}}",
       json_string(slot.worker->options().name), json_string(supervisor::state_name(slot.worker->state())),
       slot.worker->pid(), slot.worker->deaths(), slot.worker->options().threads, memory.base.count(),
       memory.weights.count(), memory.lease.count(), memory.grant.count(), memory.live.count(),
-      memory.live_baseline.count(), memory.reading.anonymous.count(), accounts_json(memory.accounts),
-      retention_json(memory.retention), model::tier_name(tier),
+      memory.live_baseline.count(), memory.reading.anonymous.count(), device_json(model, memory.device),
+      accounts_json(memory.accounts), retention_json(memory.retention), model::tier_name(model.spec->tier()),
       json_string(slot.worker->last_error().is_ok() ? "" : slot.worker->last_error().detail()));
 }
 
@@ -79,7 +108,7 @@ Bytes fifo_would_need(const ServedModel& model) {
   const supervisor::WorkerMemory memory = model.workers.front().worker->memory();
   const cost::Shape worst{model.spec->batching.max_rows,
                           std::max(model.stats.longest, model.spec->padded(1))};
-  return memory.base + memory.weights + model.cost->predict_peak(worst);
+  return memory.when_ready() + model.cost->predict_peak(worst);
 }
 
 void append_cost(std::string& out, const ServedModel& model) {
@@ -141,7 +170,7 @@ void append_model(std::string& out, const ServedModel& model, bool is_ready) {
   out += ",\"workers\":[";
   for (std::size_t i = 0; i < model.workers.size(); ++i) {
     if (i > 0) out += ',';
-    append_worker(out, model.workers[i], model::route_of(model.spec->route).tier);
+    append_worker(out, model, model.workers[i]);
   }
   out += "]}";
 }
@@ -155,7 +184,9 @@ std::string status_json(const memory::Account& root, const pipeline::Pipeline& p
       TONNAGE_VERSION, ready, root.limit().count(), root.used().count(), pipeline.open_requests(),
       bug_count());
   append_account(out, root);
-  out += ",\"models\":[";
+  out += ",\"devices\":[";
+  if (pipeline.devices() != nullptr) append_devices(out, *pipeline.devices());
+  out += "],\"models\":[";
   bool first = true;
   for (const ServedModel* model : pipeline.models()) {
     if (!std::exchange(first, false)) out += ',';

@@ -58,8 +58,18 @@ std::optional<ProfileStep> Profiler::next(Duration elapsed) {
     if (auto step = next_repeat()) return step;
     if (auto step = next_edge()) return step;
   }
+  if (auto step = last_step()) return step;
   if (!measured_.empty()) (void)model_.fit();  // cannot fail: a shape was measured
   return std::nullopt;
+}
+
+std::optional<ProfileStep> Profiler::last_step() {
+  if (!limits_.ends_with_largest || measured_.empty() || std::exchange(had_last_step_, true))
+    return std::nullopt;
+  ProfileStep step = step_for(*std::ranges::max_element(measured_, {}, tokens_of));
+  step.seed = 1;
+  step.is_repeat = true;
+  return step;
 }
 
 std::optional<ProfileStep> Profiler::next_shape() {

@@ -12,8 +12,9 @@
 //  5. Then repeats with other values (deterministic or not): the smallest shape eight times, a middle
 //     and the largest one twice; and, while half of the budget lasts, each shape twice for the median
 //     of its times.
-//  5. What was learned outlives the worker it was learned on: a step that took its worker along comes once
+//  6. What was learned outlives the worker it was learned on: a step that took its worker along comes once
 //     more, with all there is; then nothing as large is tried again, and no further edge.
+//  7. With `ends_with_largest` the largest shape that was measured is the last step, whatever the time.
 // Owes: each step is answered by add(), refused(), lost() or put_back() before the next one is asked for.
 // Threads: the loop.
 #pragma once
@@ -34,6 +35,8 @@ struct ProfileLimits {
   Duration max_batch_time = milliseconds(500);
   Duration profile_budget = seconds(20);
   std::uint32_t max_shapes = 40;
+  // A device's allocator keeps what the largest shape took, in one piece, for all that follow.
+  bool ends_with_largest = false;
 };
 
 struct ProfileStep {
@@ -71,6 +74,7 @@ class Profiler {
   std::optional<ProfileStep> next_exception();
   std::optional<ProfileStep> next_edge();
   std::optional<ProfileStep> next_repeat();
+  std::optional<ProfileStep> last_step();
   bool is_reachable(Shape shape) const;
   bool is_infeasible(Shape shape) const;
   bool was_measured(Shape shape) const;
@@ -89,6 +93,7 @@ class Profiler {
   std::size_t next_repeat_ = 0;
   std::size_t must_repeat_ = 0;  // the first of them decide about determinism
   bool repeats_planned_ = false;
+  bool had_last_step_ = false;
   std::optional<Shape> edge_to_warm_;  // measured once, cold
   bool edges_are_over_ = false;        // one of them ended workers: the others are not approached
   std::uint32_t good_in_a_row_ = 0;

@@ -105,6 +105,16 @@ TEST(Profiler, AStepThatWasNotRunComesAgain) {
   EXPECT_EQ(step->shape, profiler.next(Duration{})->shape);
 }
 
+TEST(Profiler, EndsWithTheLargestShapeWhereItWasAskedTo) {
+  PaperWorker worker{linear};
+  Profiler profiler(kEncoder, ProfileLimits{.free = gib(4), .ends_with_largest = true});
+  worker.drive(profiler);
+  const auto tokens = [](const ProfileStep& step) { return step.shape.rows * step.shape.length; };
+  const auto largest = std::ranges::max(worker.ran, {}, tokens);
+  EXPECT_EQ(tokens(largest), tokens(worker.ran.back()));
+  EXPECT_TRUE(worker.ran.back().is_repeat);
+}
+
 TEST(Profiler, GoesFromSmallToLarge) {
   PaperWorker worker{linear};
   Profiler profiler(kEncoder, ProfileLimits{gib(4)});

@@ -23,17 +23,24 @@ struct DeviceReading {
   Bytes free;
 };
 
-class DeviceReader {
+class DevicePort {
+ public:
+  virtual ~DevicePort() = default;
+  virtual Result<DeviceReading> read() const = 0;
+  // Of one process, with its context. Error: not_found/not_on_device; in a container the driver may name
+  // processes by numbers that mean nothing here, or say nothing at all.
+  virtual Result<Bytes> process_use(pid_t pid) const = 0;
+};
+
+class DeviceReader final : public DevicePort {
  public:
   static Result<DeviceReader> open(unsigned device, const std::string& library = "libnvidia-ml.so.1");
   DeviceReader(DeviceReader&&) noexcept;
   DeviceReader& operator=(DeviceReader&&) noexcept;
-  ~DeviceReader();
+  ~DeviceReader() override;
 
-  Result<DeviceReading> read() const;
-  // Of one process, with its context. Error: not_found/not_on_device; in a container the driver may name
-  // processes by numbers that mean nothing here, or say nothing at all.
-  Result<Bytes> process_use(pid_t pid) const;
+  Result<DeviceReading> read() const override;
+  Result<Bytes> process_use(pid_t pid) const override;
 
  private:
   struct State;

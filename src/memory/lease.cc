@@ -13,13 +13,15 @@ constexpr Bytes kSmallestDataMargin = mib(64);
 
 }  // namespace
 
-Lease::Lease(Account& account, Bytes resident_when_ready, Bytes data_when_ready, double charged_per_byte)
+Lease::Lease(Account& account, Bytes resident_when_ready, Bytes data_when_ready, double charged_per_byte,
+             Bytes least_slack)
     : account_(account),
       charge_(account.record(Bytes())),
       ready_(resident_when_ready),
       data_ready_(data_when_ready),
       charged_per_byte_(charged_per_byte),
-      slack_(kFirstSlack) {}
+      least_slack_(least_slack),
+      slack_(first_slack()) {}
 
 Bytes Lease::charged(Bytes resident) const {
   return charged_per_byte_ > 1.0 ? scale(resident, charged_per_byte_) : resident;
@@ -30,7 +32,7 @@ Bytes Lease::explored() const { return tensor_high_ + Bytes(tensor_high_.count()
 Bytes Lease::rest() const { return std::max(kSmallestRest, Bytes(resident_high_.count() / 16)); }
 
 Bytes Lease::slack_for(Bytes grant) const {
-  return kept_ + grant > explored() ? std::max(slack_, kFirstSlack) : slack_;
+  return kept_ + grant > explored() ? std::max(slack_, first_slack()) : slack_;
 }
 
 Bytes Lease::needed_for(Bytes grant) const { return std::max(amount(), charged(use_of(grant))); }
@@ -45,7 +47,7 @@ Bytes Lease::room() const {
 Bytes Lease::largest_grant() const {
   // For tensors, kept ones included.
   const Bytes most = usable(room());
-  const Bytes beyond = saturating_sub(most, std::max(slack_, kFirstSlack));
+  const Bytes beyond = saturating_sub(most, std::max(slack_, first_slack()));
   const Bytes tensors = beyond > explored() ? beyond : std::min(explored(), saturating_sub(most, slack_));
   return saturating_sub(tensors, kept_);
 }
@@ -76,7 +78,7 @@ void Lease::end(Bytes resident, Bytes peak, Bytes highest) {
   learn_peak(peak);
   highest_ = std::max(highest_, saturating_sub(highest, ready_));
   raise_to(saturating_sub(resident, ready_));
-  slack_ = saturating_sub(highest_, tensor_high_);
+  slack_ = std::max(least_slack_, saturating_sub(highest_, tensor_high_));
   highest_slack_ = std::max(highest_slack_, slack_);
   charge_.shrink_to(charged(resident_high_) + rest());
 }

@@ -15,12 +15,15 @@
 //     from an earlier batch are room for the next one, not overhead on top of it. It starts at 8 MiB, and a
 //     grant far above all that was measured (a quarter and 1 MiB) starts from 8 MiB again.
 //  5. Live tensors that the model keeps after a batch are no room: the next grant comes on top of them.
+//     It never falls below `least_slack`, by which a device's allocator may go beyond a grant.
 //  6. largest_grant() leaves 1/32 of the room, by which overhead varies from batch to batch.
 //  7. With a factor above 1 (a worker whose tensors are not all of its memory) each byte that is or
 //     may become resident is charged that many times, so that the next batch may need more than any before.
 // Grants of a device are served in ticket order by GrantQueue (memory/grant_queue.h).
 // Threads: the loop. Owns: the lease charge. Fails with: overloaded/over_budget.
 #pragma once
+
+#include <algorithm>
 
 #include "base/bytes.h"
 #include "base/status.h"
@@ -30,12 +33,16 @@ namespace tonnage::memory {
 
 // What is taken for overhead before anything was measured.
 inline constexpr Bytes kFirstSlack = mib(8);
+// By so much a device's allocator, which takes whole segments, may go beyond a grant
+// (workers/torch/gpu_meter.h).
+inline constexpr Bytes kSegmentSlack = mib(20);
 
 class Lease {
  public:
   // `slack` is what resident memory takes on top of tensor bytes (fragmentation, caches); learned.
   // Precondition: charged_per_byte ≥ 1.
-  Lease(Account& account, Bytes resident_when_ready, Bytes data_when_ready, double charged_per_byte = 1.0);
+  Lease(Account& account, Bytes resident_when_ready, Bytes data_when_ready, double charged_per_byte = 1.0,
+        Bytes least_slack = Bytes());
 
   Bytes amount() const { return charge_.amount(); }
   Bytes grant() const { return grant_; }
@@ -81,6 +88,7 @@ class Lease {
   Bytes room() const;
   Bytes use_of(Bytes grant) const { return kept_ + grant + slack_for(grant); }
   void learn_peak(Bytes peak);
+  Bytes first_slack() const { return std::max(kFirstSlack, least_slack_); }
   Bytes explored() const;  // tensor bytes up to here are judged by the measured slack
   Bytes rest() const;      // reservation that may stay above the resident high-water
   void raise_to(Bytes above_ready);
@@ -90,6 +98,7 @@ class Lease {
   Bytes ready_;
   Bytes data_ready_;
   double charged_per_byte_;
+  Bytes least_slack_;
   Bytes grant_;
   Bytes slack_;
   Bytes highest_slack_;

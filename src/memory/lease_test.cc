@@ -203,5 +203,17 @@ TEST_F(LeaseTest, NeedsNoReadingInsideWhatIsKnownToBeResident) {
   EXPECT_TRUE(lease_.needs_reading(mib(20)));
 }
 
+TEST(DeviceLease, NeverPlansWithLessSlackThanASegmentThatTheAllocatorMayTakeBeyondAGrant) {
+  Budget budget("cuda:0", mib(200));
+  Lease lease(budget.root().child("lease"), kReady, Bytes(), 1.0, kSegmentSlack);
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(lease.begin(mib(50)).is_ok());
+    EXPECT_GE(lease.amount(), mib(70));
+    lease.end(kReady + mib(50), mib(50));
+  }
+  EXPECT_EQ(kSegmentSlack, lease.slack());
+  EXPECT_LE(lease.largest_grant() + kSegmentSlack, mib(200));
+}
+
 }  // namespace
 }  // namespace tonnage::memory

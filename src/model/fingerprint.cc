@@ -28,6 +28,8 @@ Result<std::string> fingerprint(const ModelSpec& spec, std::string_view runtime)
   hash.add_field(runtime);
   hash.add_field(spec.route);
   hash.add_field(precision_name(spec.precision));
+  // Nothing for the host, so that what was learned before there were devices is still known.
+  if (!spec.device.empty()) hash.add_field("on " + spec.device);
   hash.add_field(spec.freeze ? "frozen" : "");
   hash.add_field(fmt::format("{} {} {} {}", spec.threads, spec.max_length, spec.batching.pad_multiple,
                              static_cast<int>(spec.meet)));

@@ -85,6 +85,7 @@ wire::LoadDoc to_load_doc(const ModelSpec& spec) {
   doc.inputs = to_docs(spec.inputs);
   doc.outputs = to_docs(spec.outputs);
   doc.options = spec.options;
+  if (!spec.device.empty()) doc.options["device"] = spec.device;
   if (spec.path.empty()) return doc;
   doc.options["precision"] = precision_name(spec.precision);
   doc.options["max_length"] = fmt::format("{}", spec.max_length);

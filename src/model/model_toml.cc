@@ -22,6 +22,7 @@ constexpr std::int64_t kMaxWindow = 512;     // planner::kMaxWindow
 constexpr std::int64_t kMaxModelLength = 1 << 20;
 constexpr std::int64_t kMaxRowsPerRequest = 1 << 20;
 constexpr std::int64_t kMaxChunks = 1024;
+constexpr std::size_t kMostDeviceDigits = 3;
 
 void read_datatype(Reader& reader, TensorSpec& tensor) {
   std::string name;
@@ -206,10 +207,24 @@ void read_sharing(Reader& reader, ModelSpec& spec) {
   reader.choice("enforce", spec.enforce, {{"on", Enforce::kOn}, {"observe", Enforce::kObserve}});
 }
 
+// "cuda:0"; "cpu" is the host, as is saying nothing.
+void read_device(Reader& reader, ModelSpec& spec) {
+  reader.text("device", spec.device);
+  if (spec.device == "cpu") spec.device.clear();
+  const std::string_view index =
+      std::string_view(spec.device).substr(std::min<std::size_t>(spec.device.size(), 5));
+  const bool is_cuda = spec.device.starts_with("cuda:") && !index.empty() &&
+                       index.size() <= kMostDeviceDigits &&
+                       std::ranges::all_of(index, [](char c) { return c >= '0' && c <= '9'; });
+  if (!spec.device.empty() && !is_cuda)
+    reader.fail("device", fmt::format("is \"{}\"; allowed: \"cpu\", \"cuda:0\", \"cuda:1\", …", spec.device));
+}
+
 void read_route(Reader& reader, ModelSpec& spec) {
   reader.text("route", spec.route);
   reader.choice("precision", spec.precision,
                 {{"fp32", Precision::kFp32}, {"bf16", Precision::kBf16}, {"fp16", Precision::kFp16}});
+  read_device(reader, spec);
   reader.free_table("stub", spec.options);
   reader.table("native", [&](Reader& r) { read_native(r, spec); });
   if (spec.route.empty() && reader.has("native")) spec.route = "native";

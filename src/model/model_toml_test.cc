@@ -368,5 +368,27 @@ TEST(LoadDoc, CarriesWhatTheWorkerNeeds) {
   EXPECT_EQ(doc.outputs[0].dims, (std::vector<std::int64_t>{-1, 2}));
 }
 
+TEST(ModelToml, ADeviceIsTheHostOrACudaDeviceWithItsNumber) {
+  const auto device_of = [](const std::string& word) {
+    return parse_model_toml("device = \"" + word + "\"\n", "models/m");
+  };
+  EXPECT_EQ("", device_of("cpu")->device);
+  EXPECT_EQ("cuda:12", device_of("cuda:12")->device);
+  for (const char* word : {"cuda", "cuda:", "cuda:x", "gpu:0", "cuda:-1", "cuda:12345"}) {
+    const Status status = device_of(word).status();
+    EXPECT_NE(std::string::npos, status.detail().find("allowed: \"cpu\", \"cuda:0\""))
+        << word << ": " << status.detail();
+  }
+}
+
+TEST(ModelToml, TheDeviceIsToldToTheWorkerAndChangesWhatWasLearned) {
+  ModelSpec spec = *parse_model_toml("device = \"cuda:1\"\n", "models/m");
+  EXPECT_EQ("cuda:1", to_load_doc(spec).options.at("device"));
+  const auto there = fingerprint(spec, "stub");
+  spec.device.clear();
+  EXPECT_FALSE(to_load_doc(spec).options.contains("device"));
+  EXPECT_NE(*there, *fingerprint(spec, "stub"));
+}
+
 }  // namespace
 }  // namespace tonnage::model

@@ -106,6 +106,12 @@ Status find_file_of(const Route& route, const fs::path& folder, ModelSpec& spec)
     return invalid("bad_config", fmt::format("{}: route \"{}\" has no precision \"{}\"; allowed: \"fp32\"",
                                              folder.string(), route.name, precision));
   }
+  if (!spec.device.empty() && !route.on_device) {
+    return invalid(
+        "bad_config",
+        fmt::format("{}: route \"{}\" runs on the cpu, 'device' is \"{}\"; allowed with a device: {}",
+                    folder.string(), route.name, spec.device, device_route_names()));
+  }
   if (route.file.empty()) return Status::ok();
   spec.path = file_in(folder, route, spec);
   if (!spec.path.empty()) return Status::ok();
@@ -120,10 +126,9 @@ Status find_model_file(const fs::path& folder, ModelSpec& spec) {
   if (const Route* said = find_route(spec.route)) return find_file_of(*said, folder, spec);
   std::string known;
   for (const Route& route : routes()) {
-    if (std::string file = file_in(folder, route, spec); !file.empty()) {
+    if (!file_in(folder, route, spec).empty()) {
       spec.route = route.name;
-      spec.path = std::move(file);
-      return Status::ok();
+      return find_file_of(route, folder, spec);
     }
     for (const std::string& file : candidates(route, spec))
       known += fmt::format("{}{} (\"{}\")", known.empty() ? "" : ", ", file, route.name);

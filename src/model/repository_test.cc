@@ -185,6 +185,17 @@ TEST_F(Repository, ARouteWhoseFileIsMissingIsToldWhichRoutesThereAre) {
       << status.detail();
 }
 
+TEST_F(Repository, ARouteThatRunsOnTheHostAloneHasNoDevice) {
+  write("m/model.toml", "device = \"cuda:0\"\n");
+  write("m/1/model.onnx", "x");
+  const Status status = load_model_directory((root_ / "m").string()).status();
+  EXPECT_EQ(status.reason(), "bad_config");
+  EXPECT_NE(status.detail().find("route \"onnx\" runs on the cpu, 'device' is \"cuda:0\"; allowed with a "
+                                 "device: \"trace\", \"script\", \"stub\""),
+            std::string::npos)
+      << status.detail();
+}
+
 TEST_F(Repository, ARouteWithoutThePrecisionIsToldSo) {
   write("m/model.toml", kStub);
   const Status status =

@@ -2,6 +2,7 @@
 #include "model/route.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "base/bug.h"
 
@@ -12,18 +13,29 @@ using enum PrecisionRule;
 
 // Most hold the file and what they make of it at once while they load.
 constexpr Route kRoutes[] = {
-    {"trace", "tonnage-worker-torch", "model.pt", 2.0, Tier::kExact, kConverted},
-    {"script", "tonnage-worker-torch", "model.script.pt", 2.0, Tier::kExact, kConverted, "model.pt"},
+    {"trace", "tonnage-worker-torch", "model.pt", 2.0, Tier::kExact, kConverted, "", true},
+    {"script", "tonnage-worker-torch", "model.script.pt", 2.0, Tier::kExact, kConverted, "model.pt", true},
     // The program is unpacked to disk and mapped; its weights are copied out of it once.
     {"aoti", "tonnage-worker-torch", "model.pt2", 1.0, Tier::kExact, kPerFile},
     {"onnx", "tonnage-worker-onnx", "model.onnx", 2.0, Tier::kExact},
     // Last of those with a file: what can be loaded without running a script of the folder comes first.
     {"native", "tonnage-worker-native", "inference.py", 2.0, Tier::kCapped, kConverted, "code/inference.py"},
-    {"stub", "tonnage-worker-stub", "", 1.0, Tier::kExact},
+    {"stub", "tonnage-worker-stub", "", 1.0, Tier::kExact, kFp32Only, "", true},
 };
 
 constexpr std::pair<std::string_view, Precision> kPrecisions[] = {
     {"fp32", Precision::kFp32}, {"bf16", Precision::kBf16}, {"fp16", Precision::kFp16}};
+
+template <typename Wanted>
+std::string names_of(Wanted is_wanted) {
+  std::string names;
+  for (const Route& route : kRoutes) {
+    if (!std::invoke(is_wanted, route)) continue;
+    if (!names.empty()) names += ", ";
+    names.append("\"").append(route.name).append("\"");
+  }
+  return names;
+}
 
 // "model.pt2" → "model.bf16.pt2"
 std::string with_precision(std::string_view file, Precision precision) {
@@ -61,13 +73,9 @@ std::vector<std::string> files_of(const Route& route, Precision precision) {
 }
 
 std::string route_names() {
-  std::string names;
-  for (const Route& route : kRoutes) {
-    if (!names.empty()) names += ", ";
-    names.append("\"").append(route.name).append("\"");
-  }
-  return names;
+  return names_of([](const Route&) { return true; });
 }
+std::string device_route_names() { return names_of(&Route::on_device); }
 
 std::string_view tier_name(Tier tier) { return tier == Tier::kExact ? "exact" : "capped"; }
 

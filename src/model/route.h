@@ -38,6 +38,7 @@ struct Route {
   Tier tier = Tier::kExact;
   PrecisionRule precisions = PrecisionRule::kFp32Only;
   std::string_view other_file{};  // taken where `file` is not there
+  bool on_device = false;         // its worker can hold a model on a device
 };
 
 // In the order in which a folder that holds several files is understood.
@@ -52,6 +53,7 @@ bool has_precision(const Route& route, Precision precision);
 
 // "trace", "script", …: for messages.
 std::string route_names();
+std::string device_route_names();  // of those that can have a device
 std::string_view tier_name(Tier tier);
 // What the lease charges for a resident byte: memory that nobody counts may be more in the next batch.
 double charged_per_byte(Tier tier);

@@ -22,6 +22,8 @@ Bytes row_bytes(const TensorSpec& tensor, const RowSize& row, std::uint64_t stri
 
 }  // namespace
 
+Tier ModelSpec::tier() const { return device.empty() ? route_of(route).tier : Tier::kCapped; }
+
 std::uint32_t ModelSpec::padded(std::uint32_t length) const {
   // Rows that are grouped by equal size are never padded.
   if (max_length == 0 || !sizes.empty() || meet == MeetRule::kGroup || batching.pad_multiple <= 1)

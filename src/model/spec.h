@@ -125,6 +125,7 @@ struct ModelSpec {
   std::string version = "1";
   std::string route;  // a name of the table of routes
   Precision precision = Precision::kFp32;
+  std::string device;     // "cuda:0"; empty: the host
   std::string directory;  // of the version
   std::string path;       // model file; empty for the stub
   std::string held_out;   // rows with known answers, run after each load; empty: none
@@ -162,6 +163,8 @@ struct ModelSpec {
   Duration deadline{0};                        // 0: the port's default
   std::map<std::string, std::string> options;  // to the worker: [stub] or [native] table, precision, …
 
+  // How far its grants are held: of the route, but capped on a device, whose allocator takes whole segments.
+  Tier tier() const;
   // Length that rows of this length are padded to: multiples of pad_multiple, clipped to max_length. With
   // sizes a length is padded already.
   std::uint32_t padded(std::uint32_t length) const;

@@ -245,26 +245,40 @@ void Pipeline::collect_waiting(ServedModel& model, std::vector<memory::WaitingGr
   }
 }
 
-// What does not fit may be passed while it is young; when it is old, nothing that would make a lease
-// grow begins before it (memory/grant_queue.h).
-void Pipeline::protect_waiting(TimePoint now) {
+std::vector<const Pipeline::Candidate*> Pipeline::may_begin(memory::Account& ledger, TimePoint now) {
   std::vector<memory::WaitingGrant> waiting;
-  for (auto& [name, model] : models_) collect_waiting(*model, waiting);
+  for (auto& [name, model] : models_) {
+    if (&ledger_of(*model) == &ledger) collect_waiting(*model, waiting);
+  }
   std::ranges::sort(waiting, {}, &memory::WaitingGrant::waiting_since);
   const std::size_t those = waiting.size();
+  std::vector<const Candidate*> asking;
   for (const Candidate& candidate : candidates_) {
+    if (&ledger_of(*candidate.model) != &ledger) continue;
     const Bytes growth = candidate.worker->worker->growth_for(candidate.plan.grant);
     waiting.push_back({0, growth, now, candidate.plan.time});
+    asking.push_back(&candidate);
   }
   for (std::size_t i = 0; i < waiting.size(); ++i) waiting[i].ticket = i;
-  const memory::GrantDecision decision = memory::decide_grants(waiting, host_.budget.root().available(), now);
+  const memory::GrantDecision decision = memory::decide_grants(waiting, ledger.available(), now);
   wake_at_ = std::min(wake_at_, decision.next_look);
+  std::vector<const Candidate*> may;
+  for (const std::uint64_t ticket : decision.begin) {
+    if (ticket >= those) may.push_back(asking[ticket - those]);  // else it fits again: the next plan finds it
+  }
+  return may;
+}
+
+// What does not fit may be passed while it is young; when it is old, nothing that would make a lease
+// grow begins before it (memory/grant_queue.h). Each ledger alone: nobody waits for bytes of another one.
+void Pipeline::protect_waiting(TimePoint now) {
   std::vector<Candidate> candidates;
   std::vector<planner::Contender> contenders;
-  for (const std::uint64_t ticket : decision.begin) {
-    if (ticket < those) continue;  // it fits again: the next plan finds it
-    candidates.push_back(candidates_[ticket - those]);
-    contenders.push_back(contenders_[ticket - those]);
+  for (memory::Account* ledger : ledgers()) {
+    for (const Candidate* candidate : may_begin(*ledger, now)) {
+      candidates.push_back(*candidate);
+      contenders.push_back(contenders_[static_cast<std::size_t>(candidate - candidates_.data())]);
+    }
   }
   candidates_ = std::move(candidates);
   contenders_ = std::move(contenders);

@@ -24,11 +24,16 @@ supervisor::WorkerOptions Pipeline::standby_options(const ServedModel& model, st
   // As the present one was loaded: its weights as counted, where the file says less.
   options.weight_file = std::max(options.weight_file, present.memory().weights);
   options.known_base = present.memory().base;
+  if (const auto& device = present.memory().device) options.known_device_base = device->base;
   return options;
 }
 
 Rotator::Host Pipeline::rotator_host() {
-  Rotator::Host host{host_.loop, host_.budget.root(), host_.log, host_.metrics, {}, {}, {}, {}, {}, {}};
+  Rotator::Host host{host_.loop, host_.log, host_.metrics, {}, {}, {}, {}, {}, {}, {}, {}};
+  host.ledger = [this](const ServedModel& model) -> memory::Account& { return ledger_of(model); };
+  host.forget_worker = [this](const ServedModel& model, const std::string& worker) {
+    forget_worker(model.device, worker);
+  };
   host.standby_options = [this](const ServedModel& model, std::size_t seat) {
     return standby_options(model, seat);
   };
@@ -104,6 +109,11 @@ bool Pipeline::let_go(ServedModel& model, TimePoint now) {
   });
 }
 
+void Pipeline::forget_worker(memory::DeviceLedger* device, const std::string& worker) {
+  host_.budget.root().child("workers").remove_child(worker);
+  if (device != nullptr) device->root().child("workers").remove_child(worker);
+}
+
 void Pipeline::forget(const std::string& name) {
   const auto node = models_.extract(name);
   std::unique_ptr<ServedModel> model = std::move(node.mapped());
@@ -114,9 +124,9 @@ void Pipeline::forget(const std::string& name) {
   std::vector<std::string> workers;
   for (const WorkerSlot& slot : model->workers) workers.push_back(slot.worker->options().name);
   std::vector<UniqueFunction<void()>> when_gone = std::move(model->when_gone);
+  memory::DeviceLedger* const device = model->device;
   model.reset();
-  memory::Account& accounts = host_.budget.root().child("workers");
-  for (const std::string& worker : workers) accounts.remove_child(worker);
+  for (const std::string& worker : workers) forget_worker(device, worker);
   host_.log.info("model_gone", {{"model", name}});
   for (auto& call : when_gone) call();
   if (on_model_change_) on_model_change_();

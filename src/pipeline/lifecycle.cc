@@ -29,7 +29,8 @@ supervisor::WorkerOptions Pipeline::worker_options(const ServedModel& model, std
   const bool for_long = seat >= model.spec->workers;
   model::ModelSpec spec = *model.spec;
   if (for_long) spec.threads = longs.threads;
-  if (spec.threads == 0) spec.threads = options_.compute_tokens;
+  // On a device one thread starts kernels and waits for them.
+  if (spec.threads == 0) spec.threads = spec.device.empty() ? options_.compute_tokens : 1;
   supervisor::WorkerOptions options;
   options.name = fmt::format("{}/{}/{}", spec.name, spec.version, seat);
   options.command = options_.launch(spec);
@@ -49,8 +50,12 @@ std::unique_ptr<supervisor::Worker> Pipeline::make_worker(ServedModel& model,
                                                           supervisor::WorkerOptions options) {
   memory::Account& root = host_.budget.root();
   const std::string name = options.name;
-  const supervisor::Worker::Host host{host_.loop, host_.processes, root.child("workers").child(name),
-                                      root.child("shared"), host_.log};
+  supervisor::Worker::Host host{host_.loop,           host_.processes, root.child("workers").child(name),
+                                root.child("shared"), host_.log,       {}};
+  if (model.device != nullptr) {
+    host.device.emplace(supervisor::Worker::OnDevice{
+        model.device->name(), model.device->root().child("workers").child(name), model.device->driver()});
+  }
   return std::make_unique<supervisor::Worker>(std::move(options), host,
                                               [this, &model, name] { worker_changed(model, name); });
 }

@@ -37,11 +37,14 @@ Pipeline::Pipeline(PipelineOptions options, Host host)
       open_(host_.loop,
             [this](request::RequestId id, const request::Request& request) { forget_rows(id, request); }),
       rotator_(rotator_host()) {
+  host_.budget.root().child("rotation");
   host_.budget.on_release([this] { memory_came_back(); });
+  if (host_.devices != nullptr) host_.devices->on_release([this] { memory_came_back(); });
 }
 
 Pipeline::~Pipeline() {
   host_.budget.on_release(nullptr);
+  if (host_.devices != nullptr) host_.devices->on_release(nullptr);
   stop();
   // Workers go first: they answer what they run into the records that follow.
   for (auto& [name, model] : models_) {
@@ -56,6 +59,7 @@ Status Pipeline::add_model(model::ModelSpec spec) {
   }
   TONNAGE_TRY(check_fallbacks(spec));
   auto model = std::make_unique<ServedModel>(std::move(spec));
+  TONNAGE_TRY(find_device(*model));
   for (LaneSlot& slot : model->lanes) {
     if (free_lane_numbers_.empty()) free_lane_numbers_.push_back(next_lane_number_++);
     slot.number = free_lane_numbers_.back();
@@ -67,6 +71,32 @@ Status Pipeline::add_model(model::ModelSpec spec) {
   ServedModel& added = *models_.emplace(model->spec->name, std::move(model)).first->second;
   start_workers(added);
   return Status::ok();
+}
+
+Status Pipeline::find_device(ServedModel& model) {
+  const std::string& name = model.spec->device;
+  if (name.empty()) return Status::ok();
+  const auto named = [&](const Status& why) {
+    return Status(why.code(), why.reason(),
+                  fmt::format("model '{}' is for {}: {}", model.spec->name, name, why.detail()));
+  };
+  if (host_.devices == nullptr) return named({Code::kNotFound, "no_device", "no devices are served here"});
+  auto ledger = host_.devices->ledger(name);
+  if (!ledger.is_ok()) return named(ledger.status());
+  model.device = *ledger;
+  model.device->root().child("rotation");
+  return Status::ok();
+}
+
+memory::Account& Pipeline::ledger_of(const ServedModel& model) const {
+  return model.device != nullptr ? model.device->root() : host_.budget.root();
+}
+
+std::vector<memory::Account*> Pipeline::ledgers() const {
+  std::vector<memory::Account*> all{&host_.budget.root()};
+  if (host_.devices == nullptr) return all;
+  for (const auto& [name, ledger] : host_.devices->all()) all.push_back(&ledger->root());
+  return all;
 }
 
 request::RequestId Pipeline::submit(request::Request request) {
@@ -198,12 +228,12 @@ void Pipeline::forget_rows(request::RequestId id, const request::Request& reques
 // What comes back by itself: envelopes are short-lived, and idle leases shrink on trim.
 Bytes Pipeline::returnable(const ServedModel& model) const {
   Bytes sum;
-  for (const memory::Account* account : host_.budget.root().children()) {
+  for (const memory::Account* account : ledger_of(model).children()) {
     if (account->name() == "envelopes" || account->name() == "ingress") sum += account->used();
   }
   for (const auto& [name, other] : models_) {
     for (const WorkerSlot& slot : other->workers) {
-      if (other.get() != &model) sum += slot.worker->lease();
+      if (other.get() != &model && other->device == model.device) sum += slot.worker->lease();
     }
   }
   return sum;
@@ -218,7 +248,7 @@ Bytes Pipeline::largest_possible_grant(const ServedModel& model, Bytes enough) c
                                     : slot.worker->largest_grant());
   }
   if (largest >= enough) return largest;  // as a rule; who else holds what need not be looked at
-  return largest + memory::Lease::usable(returnable(model) + rotator_.held());
+  return largest + memory::Lease::usable(returnable(model) + rotator_.held(model));
 }
 
 std::uint32_t Pipeline::free_tokens() const {

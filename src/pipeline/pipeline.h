@@ -26,6 +26,7 @@
 #include "base/status.h"
 #include "cost/profile_store.h"
 #include "memory/budget.h"
+#include "memory/device_ledger.h"
 #include "memory/grant_queue.h"
 #include "model/spec.h"
 #include "pipeline/open_requests.h"
@@ -54,6 +55,7 @@ class Pipeline {
     telemetry::Log& log;
     cost::ProfileStorePort* profiles = nullptr;  // nothing is remembered without one
     telemetry::Registry* metrics = nullptr;
+    memory::Devices* devices = nullptr;  // models on a device are not served without
   };
 
   Pipeline(PipelineOptions options, Host host);
@@ -61,7 +63,8 @@ class Pipeline {
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
-  // Starts the model's workers; it becomes ready (or failed) later. Error: already_exists.
+  // Starts the model's workers; it becomes ready (or failed) later. Error: already_exists, those of
+  // memory/device_ledger.h where its device is not there.
   Status add_model(model::ModelSpec spec);
   // Takes no more rows; what it has is finished, at most until `drain` is over, then answered
   // unavailable/unloading. `gone` runs when nothing is left of it. Error: not_found/unknown_model.
@@ -81,6 +84,7 @@ class Pipeline {
   std::vector<const ServedModel*> models() const;
   // It answers: itself, or by its fallback.
   bool is_ready(const ServedModel& model) const;
+  const memory::Devices* devices() const { return host_.devices; }
   std::size_t open_requests() const { return open_.size(); }
   // Runs after a model became ready or failed, or a worker came or went.
   void on_model_change(std::function<void()> fn) { on_model_change_ = std::move(fn); }
@@ -110,6 +114,8 @@ class Pipeline {
   void share_weights();
   static void collect_waiting(ServedModel& model, std::vector<memory::WaitingGrant>& waiting);
   void protect_waiting(TimePoint now);
+  // Which candidates may begin, of those that take from this ledger.
+  std::vector<const Candidate*> may_begin(memory::Account& ledger, TimePoint now);
   // False: memory was refused after all; try again later.
   bool dispatch(const Candidate& candidate);
   bool run_group(const Candidate& candidate, Group group);
@@ -143,6 +149,8 @@ class Pipeline {
   // True: nothing of it is left.
   bool let_go(ServedModel& model, TimePoint now);
   void forget(const std::string& name);
+  // Its accounts, once nothing is charged to them.
+  void forget_worker(memory::DeviceLedger* device, const std::string& worker);
   void begin_warm_up(ServedModel& model, supervisor::Worker& worker);
   void warmed_up(ServedModel& model, Result<cost::CostModel> cost);
   void save_profile(const ServedModel& model);
@@ -151,6 +159,10 @@ class Pipeline {
   Status admit(ServedModel& model, request::Request& request, TimePoint now);
   admission::Load load_of(ServedModel& model, std::uint32_t length, TimePoint now) const;
   Status enqueue(ServedModel& model, request::RequestId id, const request::Request& request);
+  Status find_device(ServedModel& model);
+  // Where the model's tensors are charged.
+  memory::Account& ledger_of(const ServedModel& model) const;
+  std::vector<memory::Account*> ledgers() const;
   Bytes returnable(const ServedModel& model) const;
   // What a batch of the model could have with everything else given back. From `enough` on it may be less.
   Bytes largest_possible_grant(const ServedModel& model, Bytes enough = Bytes::max()) const;

@@ -197,9 +197,9 @@ bool ServedModel::has_work() const {
          std::ranges::any_of(workers, [](const WorkerSlot& slot) { return slot.in_flight.has_value(); });
 }
 
-std::uint32_t ServedModel::tokens(std::uint32_t device) const {
+std::uint32_t ServedModel::tokens(std::uint32_t cores) const {
   std::uint32_t sum = 0;
-  for (const WorkerSlot& slot : workers) sum += std::min(slot.tokens, device);
+  for (const WorkerSlot& slot : workers) sum += std::min(slot.tokens, cores);
   return sum;
 }
 

@@ -15,6 +15,7 @@
 
 #include "cost/cost_model.h"
 #include "lane/lane.h"
+#include "memory/device_ledger.h"
 #include "model/spec.h"
 #include "pipeline/batch_metrics.h"
 #include "pipeline/ladder.h"
@@ -87,6 +88,7 @@ struct ServedModel {
   explicit ServedModel(model::ModelSpec loaded_spec);
 
   model::ModelHandle spec;
+  memory::DeviceLedger* device = nullptr;  // where its tensors lie; null: in the host's memory
   ModelPhase phase = ModelPhase::kLoading;
   Status trouble;  // why it is not ready
   std::string fingerprint;
@@ -156,8 +158,8 @@ struct ServedModel {
   std::size_t waiting_rows() const;
   std::vector<lane::QueuedRow> waiting();  // those rows
   bool has_work() const;
-  // Compute tokens that all its workers hold at once; a worker takes at most what the `device` has.
-  std::uint32_t tokens(std::uint32_t device) const;
+  // Compute tokens that all its workers hold at once; a worker takes at most all `cores`.
+  std::uint32_t tokens(std::uint32_t cores) const;
   void forget_rows(request::RequestId id);
   planner::Plan plan(LaneSlot& lane, TimePoint now);
   Duration watchdog(Duration predicted, const WorkerSlot& slot) const;

@@ -29,6 +29,10 @@ supervisor::LaunchCommand launch_command(const model::ModelSpec& spec, const Pro
       // A waiting thread that spins loses 27 × beside one busy neighbour; one that sleeps loses 3 ×.
       {"OMP_WAIT_POLICY", "passive"},
   };
+  if (!spec.device.empty()) {
+    // Where containers have the driver's libraries; elsewhere the loader knows them.
+    command.environment.emplace_back("LD_LIBRARY_PATH", "/usr/local/nvidia/lib64:/usr/local/nvidia/lib");
+  }
   if (!programs.python.empty()) command.environment.emplace_back("TONNAGE_PYTHON", programs.python);
   std::error_code error;
   const auto temporary = std::filesystem::temp_directory_path(error);

@@ -5,6 +5,7 @@
 #include <boost/asio/io_context.hpp>
 #include <utility>
 
+#include "memory/device_ledger.h"
 #include "memory/limits.h"
 #include "model/model_toml.h"
 #include "pipeline/pipeline.h"
@@ -43,13 +44,15 @@ struct LoneModel::State {
   State(const ServerOptions& options, Bytes limit, bool forget)
       : log(telemetry::make_null_log()),
         budget("host", limit),
+        devices(options.device_memory),
         profiles(state::StateStore::open(options.state_directory, *log), forget),
-        pipeline(worker_side(options), {loop, processes, budget, *log, &profiles}) {}
+        pipeline(worker_side(options), {loop, processes, budget, *log, &profiles, nullptr, &devices}) {}
 
   std::unique_ptr<telemetry::Log> log;
   boost::asio::io_context io{1};
   AsioLoop loop{io};
   memory::Budget budget;
+  memory::Devices devices;
   supervisor::ChildProcessFactory processes{loop};
   Profiles profiles;
   pipeline::Pipeline pipeline;
@@ -104,7 +107,9 @@ LoneModel::~LoneModel() = default;
 
 const pipeline::ServedModel& LoneModel::model() const { return *state_->pipeline.find(state_->name); }
 supervisor::Worker& LoneModel::worker() { return *model().workers.front().worker; }
-Bytes LoneModel::budget() const { return state_->budget.root().limit(); }
+Bytes LoneModel::budget() const {
+  return model().device != nullptr ? model().device->root().limit() : state_->budget.root().limit();
+}
 Bytes LoneModel::shared() const { return state_->budget.root().child("shared").used(); }
 Loop& LoneModel::loop() { return state_->loop; }
 void LoneModel::run() { state_->run(); }

@@ -16,6 +16,7 @@
 
 #include "api/infer_service.h"
 #include "http/server.h"
+#include "memory/device_ledger.h"
 #include "memory/limits.h"
 #include "memory/reading.h"
 #include "model/fallback.h"
@@ -144,10 +145,11 @@ class Running {
         log_(telemetry::make_log(log_options(options))),
         loop_(io_),
         budget_("host", found.budget),
+        devices_(options.device_memory),
         processes_(loop_),
         profiles_(state::StateStore::open(options.state_directory, *log_)),
         pipeline_(pipeline_options(options, found.budget),
-                  {loop_, processes_, budget_, *log_, profiles_.get(), &metrics_}),
+                  {loop_, processes_, budget_, *log_, profiles_.get(), &metrics_, &devices_}),
         service_(service_options(options, found.budget),
                  {loop_, pipeline_, pool_, budget_, metrics_, [&options] { return scan(options); }}),
         pool_(loop_, options.text_threads, kTextJobs),
@@ -260,6 +262,7 @@ class Running {
       front_base_.release();
       front_base_ = budget_.root().child("front").record(use.base);
     }
+    devices_.look();
     next_reading_ = loop_.call_after(kFrontReadingEvery, [this] { read_front(); });
   }
 
@@ -299,6 +302,7 @@ class Running {
   boost::asio::io_context io_{1};
   AsioLoop loop_;
   memory::Budget budget_;
+  memory::Devices devices_;
   supervisor::ChildProcessFactory processes_;
   std::unique_ptr<state::StateStore> profiles_;
   memory::Charge front_base_;

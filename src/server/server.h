@@ -30,6 +30,7 @@ struct ServerOptions {
 
   Bytes memory;              // --memory: budget, taken literally; 0: (1 − headroom) × detected limit
   double headroom = 0.20;    // --headroom
+  Bytes device_memory;       // --device-memory: budget of each device; 0: 90 % of its total
   Bytes ingress;             // --ingress: for bodies; 0: max(32 MiB, 10 % of the budget)
   Bytes max_body = mib(64);  // --max-body
 

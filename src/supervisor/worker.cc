@@ -15,7 +15,9 @@ Worker::State::State(WorkerOptions worker_options, Host worker_host, std::functi
       base_account(host.account.child("base")),
       weights_account(host.account.child("weights")),
       loading_account(host.account.child("loading")),
-      lease_account(host.account.child("lease")) {}
+      lease_account(host.account.child("lease")) {
+  if (host.device) device.emplace(host.device->account, host.device->driver);
+}
 
 Worker::State::~State() {
   alive.reset();
@@ -73,14 +75,19 @@ MutableByteView Worker::input_slot(std::uint32_t slot) {
 
 Bytes Worker::charged() const {
   const State& s = *state_;
+  if (s.device) return s.device->charged();
   return s.base.amount() + s.weights.amount() + s.loading.amount() + (s.lease ? s.lease->amount() : Bytes()) +
          (s.segments ? s.segments->charged() : Bytes());
 }
 
-Bytes Worker::largest_grant() const { return state_->lease ? state_->lease->largest_grant() : Bytes(); }
+Bytes Worker::largest_grant() const {
+  const memory::Lease* lease = state_->granting();
+  return lease != nullptr ? lease->largest_grant() : Bytes();
+}
 
 Bytes Worker::growth_for(Bytes grant) const {
-  return state_->lease ? state_->lease->needed_for(grant) - state_->lease->amount() : grant;
+  const memory::Lease* lease = state_->granting();
+  return lease != nullptr ? lease->needed_for(grant) - lease->amount() : grant;
 }
 
 Status Worker::run(RunCommand command, UniqueFunction<void(RunOutcome)> done) {
@@ -95,20 +102,30 @@ void Worker::kill(std::string_view why) {
 
 void Worker::forgive_last_death() { state_->forgive_last_death(); }
 
-Bytes Worker::lease() const { return state_->lease ? state_->lease->amount() : Bytes(); }
+Bytes Worker::lease() const {
+  const memory::Lease* lease = state_->granting();
+  return lease != nullptr ? lease->amount() : Bytes();
+}
 
 WorkerMemory Worker::memory() const {
   const State& s = *state_;
-  return {s.base.amount(),
-          s.weights.amount(),
-          s.lease ? s.lease->amount() : Bytes(),
-          s.lease ? s.lease->grant() : Bytes(),
-          s.lease ? s.lease->highest_slack() : Bytes(),
-          s.live_baseline,
-          s.live,
-          s.reading,
-          s.retention_forecast(),
-          s.accounts};
+  const memory::Lease* granting = s.granting();
+  WorkerMemory memory{s.base.amount(),
+                      s.weights.amount(),
+                      s.lease ? s.lease->amount() : Bytes(),
+                      granting != nullptr ? granting->grant() : Bytes(),
+                      s.lease ? s.lease->highest_slack() : Bytes(),
+                      s.live_baseline,
+                      s.live,
+                      s.reading,
+                      s.retention_forecast(),
+                      s.accounts};
+  if (s.device) {
+    memory.device =
+        DeviceMemory{s.device->base(), s.device->weights(),
+                     s.device->is_ready() ? s.device->lease().amount() : Bytes(), s.device->use()};
+  }
+  return memory;
 }
 
 }  // namespace tonnage::supervisor

@@ -11,6 +11,9 @@
 //     that process.
 //  5. Weights, base, loading and lease are charged before they are used, and given back on exit. Where
 //     the budget lacks them, last_error() says how much is missing; it starts when they are free.
+//  6. A model on a device has its grants, and an account of each kind, on the device's ledger; on the host's
+//  it
+//     is charged for what is resident there. A worker that does not say that it is on the device is replaced.
 // Threads: the loop. Owns: process, segments, lease.
 #pragma once
 
@@ -26,6 +29,7 @@
 #include "base/status.h"
 #include "memory/accounts.h"
 #include "memory/budget.h"
+#include "memory/device.h"
 #include "memory/lease.h"
 #include "memory/retention.h"
 #include "supervisor/process.h"
@@ -88,7 +92,9 @@ struct WorkerOptions {
   wire::LoadDoc load{};
   Bytes weight_file{};  // for the loading account: × load_factor until loaded
   double load_factor = 2.0;
-  Bytes known_base{};  // what an earlier process of this model held beside its weights; loading has it too
+  // What an earlier process of this model held beside its weights; loading has it too.
+  Bytes known_base{};
+  Bytes known_device_base{};
   Bytes slot_bytes{};
   Bytes output_bytes{};
   std::uint32_t threads = 1;
@@ -96,11 +102,19 @@ struct WorkerOptions {
   Duration load_timeout = seconds(600);
 };
 
+// Of the ledger of a device.
+struct DeviceMemory {
+  Bytes base;  // the context, above all
+  Bytes weights;
+  Bytes lease;
+  Bytes use;  // of the process, as last read from the driver or told by it
+};
+
 struct WorkerMemory {
   Bytes base;
   Bytes weights;
   Bytes lease;
-  Bytes grant;
+  Bytes grant;  // where its tensors lie
   Bytes slack;  // the most that batches took on top of their tensors
   Bytes live_baseline;
   Bytes live;
@@ -108,19 +122,31 @@ struct WorkerMemory {
   memory::RetentionForecast retention{};  // does the model keep bytes, and when is it at its limit?
   // What it all consists of: since ready, then each second in which it ran something.
   std::optional<memory::WorkerAccounts> accounts{};
+  std::optional<DeviceMemory> device{};  // of a model on one
+
+  // Where its tensors lie.
+  Bytes when_ready() const { return device ? device->base + device->weights : base + weights; }
+  Bytes in_use() const { return device ? device->use : reading.anonymous; }
 };
 
 // What the first start of such a worker takes from the ledger before there is a process.
 Bytes start_charge(const WorkerOptions& options);
+Bytes device_start_charge(const WorkerOptions& options);  // of the device's
 
 class Worker {
  public:
+  struct OnDevice {
+    std::string name;          // "cuda:0"
+    memory::Account& account;  // of this worker, as that of the host
+    const memory::DevicePort& driver;
+  };
   struct Host {
     Loop& loop;
     ProcessFactory& processes;
     memory::Account& account;         // of this worker: children base, weights, loading, lease
     memory::Account& shared_account;  // segments
     telemetry::Log& log;
+    std::optional<OnDevice> device{};  // where its model lies; nothing: in the host's memory
   };
 
   // `on_change` runs after every change of state, except for the change that run() itself makes. It
@@ -153,7 +179,7 @@ class Worker {
 
   // The slot to gather into; only while idle.
   MutableByteView input_slot(std::uint32_t slot);
-  // Largest grant that could begin now.
+  // Grant and lease, here and below: where its tensors lie. Largest grant that could begin now.
   Bytes largest_grant() const;
   // What the lease would have to grow by for this grant; zero where it is free (memory/grant_queue.h).
   Bytes growth_for(Bytes grant) const;
@@ -166,7 +192,7 @@ class Worker {
   void forgive_last_death();
   WorkerMemory memory() const;
   Bytes lease() const;  // of memory(), alone and cheap
-  // What it holds of the ledger now: base, weights, loading, lease and segments.
+  // What it holds of that ledger now: base, weights, loading, lease and (the host's) segments.
   Bytes charged() const;
 
  private:

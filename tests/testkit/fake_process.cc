@@ -72,7 +72,7 @@ Status FakeProcess::send(const wire::Message& message, std::span<const int> fds)
   if (std::holds_alternative<wire::Trim>(message.body)) {
     after(Duration(1), [this] {
       resident_ = std::min(resident_, factory_.model.retained);
-      say({0, wire::Trimmed{factory_.model.weights, reading().value().anonymous}});
+      say({0, wire::Trimmed{factory_.model.weights, told_resident()}});
     });
   }
   if (std::holds_alternative<wire::Stat>(message.body)) {
@@ -87,9 +87,20 @@ void FakeProcess::kill() { exit_later({ExitReason::Kind::kSignal, SIGKILL}); }
 
 Result<memory::ProcessReading> FakeProcess::reading() const {
   const FakeModel& model = factory_.model;
-  const Bytes anonymous = model.base + model.weights + resident_;
-  const Bytes peak = model.base + model.weights + highest_ + mib(8);
+  const bool is_here = model.device.empty();
+  const Bytes anonymous = model.base + (is_here ? model.weights + resident_ : Bytes());
+  const Bytes peak = model.base + (is_here ? model.weights + highest_ : Bytes()) + mib(8);
   return memory::ProcessReading{anonymous, mib(8), Bytes(), peak, anonymous + mib(50)};
+}
+
+Bytes FakeProcess::device_use() const {
+  const FakeModel& model = factory_.model;
+  return model.device.empty() ? Bytes() : model.context + model.weights + resident_;
+}
+
+Bytes FakeProcess::told_resident() const {
+  const FakeModel& model = factory_.model;
+  return model.device.empty() ? reading().value().anonymous : model.weights + resident_;
 }
 
 Status FakeProcess::limit_data(Bytes limit) {
@@ -137,7 +148,12 @@ void FakeProcess::answer_load() {
   if (model.dies_loading) return die({ExitReason::Kind::kSignal, SIGABRT});
   if (model.load_failure) return say({0, *model.load_failure});
   std::vector<UniqueFd> fds;
-  fds.push_back(wire::sealed_text("loaded", to_json(model.loaded)).value());
+  wire::LoadedDoc loaded = model.loaded;
+  if (!model.device.empty()) {
+    loaded.facts["device"] = model.device;
+    loaded.facts["reserved_bytes"] = std::to_string(model.weights.count());
+  }
+  fds.push_back(wire::sealed_text("loaded", to_json(loaded)).value());
   say({0, wire::Loaded{model.weights, model.weights}}, std::move(fds));
 }
 
@@ -189,7 +205,7 @@ void FakeProcess::finish_run() {
   done.peak = peak_;
   kept_ += model.keeps_per_row * run_.rows;
   done.live = model.weights + kept_;
-  done.resident = model.base + model.weights + resident_;
+  done.resident = told_resident();
   done.execution = model.time(batch());
   if (model.outputs) done.outputs = model.outputs(batch());
   say({std::exchange(ticket_, 0), std::move(done)});
@@ -206,6 +222,7 @@ void FakeProcess::on_region(const wire::Region& region, std::span<const int> fds
 void FakeProcess::answer_stat() {
   const FakeModel& model = factory_.model;
   say({0, wire::Stats{.live = model.weights + kept_,
+                      .resident = told_resident(),
                       .libraries = model.base,
                       .heap = model.weights + resident_,
                       .heap_used = model.weights + kept_}});

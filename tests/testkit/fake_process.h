@@ -4,7 +4,7 @@
 // Promises: never answers inside send(); the same script and the same calls give the same answers at
 // the same times; dies like a real one (on_exit once, last; nothing after kill() but on_exit).
 // Memory is arithmetic: anonymous bytes = base + weights + what the largest batch so far has touched
-// (or what is retained, where the model frees at once).
+// (or what is retained, where the model frees at once); with a device all but the base lies there.
 // Segments are the real ones, mapped only when the script's `outputs` asks for data.
 // Threads: the loop.
 #pragma once
@@ -51,6 +51,8 @@ struct FakeModel {
   Bytes retained = kib(64);    // resident above ready after trim
   bool frees_at_once = false;  // `retained` already after every batch
   Bytes keeps_per_row{};       // live tensor bytes, for ever
+  std::string device{};        // weights and what batches touch lie there; empty: with everything else
+  Bytes context = mib(300);    // there, beside them
 
   std::function<Duration(const FakeBatch&)> time = [](const FakeBatch&) { return milliseconds(5); };
   // True tensor peak; above the grant the batch ends in over_grant.
@@ -83,6 +85,7 @@ class FakeProcess final : public supervisor::ProcessPort {
   void kill() override;
   pid_t pid() const override { return pid_; }
   Result<memory::ProcessReading> reading() const override;
+  Bytes device_use() const;  // with its context
   Status reset_resident_peak() override { return Status::ok(); }
   Status limit_data(Bytes limit) override;
 
@@ -98,6 +101,8 @@ class FakeProcess final : public supervisor::ProcessPort {
   const std::vector<std::string>& received() const { return received_; }  // names of messages, in order
 
  private:
+  // What it says as resident: of its device, where it has one.
+  Bytes told_resident() const;
   void on_load(const wire::Load& load, std::span<const int> fds);
   void answer_load();
   void on_run(std::uint64_t ticket, const wire::Run& run);

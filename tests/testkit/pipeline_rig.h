@@ -16,6 +16,7 @@
 #include "pipeline/pipeline.h"
 #include "telemetry/log.h"
 #include "telemetry/metrics.h"
+#include "testkit/fake_device.h"
 #include "testkit/fake_process.h"
 #include "testkit/manual_loop.h"
 #include "testkit/model_specs.h"
@@ -59,7 +60,8 @@ struct Ask {
 };
 
 struct PipelineRig {
-  explicit PipelineRig(Bytes memory = mib(400), std::uint32_t compute_tokens = 2) : budget("host", memory) {
+  explicit PipelineRig(Bytes memory = mib(400), std::uint32_t compute_tokens = 2)
+      : budget("host", memory), devices(Bytes(), [this](unsigned index) { return open_device(index); }) {
     processes.model.outputs = row_sums;
     pipeline::PipelineOptions options;
     options.compute_tokens = compute_tokens;
@@ -68,7 +70,8 @@ struct PipelineRig {
       return supervisor::LaunchCommand{};
     };
     pipe = std::make_unique<pipeline::Pipeline>(
-        std::move(options), pipeline::Pipeline::Host{loop, processes, budget, *log, &profiles, &metrics});
+        std::move(options),
+        pipeline::Pipeline::Host{loop, processes, budget, *log, &profiles, &metrics, &devices});
   }
 
   void serve(model::ModelSpec spec) {
@@ -105,11 +108,19 @@ struct PipelineRig {
     return outcome;
   }
   std::uint64_t launch_commands = 0;  // asked for: each description of a worker has one
+  // One device, cuda:0.
+  Result<std::unique_ptr<memory::DevicePort>> open_device(unsigned index) {
+    if (index != 0) return Status(Code::kNotFound, "no_device", "there is no such device");
+    std::unique_ptr<memory::DevicePort> port = std::make_unique<FakeDevice>(device);
+    return port;
+  }
   Bytes envelopes() { return budget.root().child("envelopes").used(); }
 
   ManualLoop loop;
   FakeFactory processes{loop};
   memory::Budget budget;
+  FakeDeviceState device{processes};
+  memory::Devices devices;
   MemoryProfiles profiles;
   std::unique_ptr<telemetry::Log> log = telemetry::make_null_log();
   telemetry::Registry metrics;

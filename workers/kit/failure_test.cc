@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "kit/memory_meter.h"
+
 namespace tonnage::kit {
 namespace {
 
@@ -37,6 +39,28 @@ TEST(Failure, IsOverGrantBeforePressureAndTellsWhatWasNeeded) {
   EXPECT_EQ(Bytes(4), error.peak);
   EXPECT_EQ(Bytes(12), error.needed);
   EXPECT_EQ("over_grant", load_failure(meter, {.load_limit = Bytes(10)}, internal("x", "")).reason());
+}
+
+// A device on which everything fails at once.
+class BrokenDevice final : public TensorMemory {
+ public:
+  void begin(Bytes) override {}
+  void end() override {}
+  Bytes live() const override { return mib(5); }
+  Bytes peak() const override { return mib(1); }
+  bool over_grant() const override { return true; }
+  Bytes needed() const override { return mib(9); }
+  bool pressure() const override { return true; }
+  bool is_broken() const override { return true; }
+};
+
+TEST(Failure, OfABrokenDeviceIsNeverOneOfMemory) {
+  const BrokenDevice device;
+  const RunError error = run_failure(device, internal("bad_output", "device-side assert"));
+  EXPECT_EQ(ErrorKind::kStickyDevice, error.kind);
+  EXPECT_EQ(Bytes(), error.needed);
+  EXPECT_EQ("device-side assert", error.text);
+  EXPECT_EQ("sticky_device", load_failure(device, {}, internal("over_grant", "")).reason());
 }
 
 }  // namespace

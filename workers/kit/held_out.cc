@@ -2,6 +2,7 @@
 #include "kit/held_out.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <fstream>

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // MemoryMeter: live and peak tensor bytes of this process, and the grant that a batch may not exceed.
 //
-// Promises:
+// Promises, beside those of a TensorMemory:
 //  1. take() counts before the memory exists and refuses what would put the batch above its grant;
 //     a refusal sets the batch's over-grant flag with the bytes it would have needed.
-//  2. Why a batch failed is read from the flags alone: exception types and texts do not survive
-//     every runtime (TorchScript's interpreter repacks them).
-//  3. Outside a batch nothing is refused: weights, caches and late releases are only counted.
+//  2. Outside a batch nothing is refused: weights, caches and late releases are only counted.
 // Threads: take, give_back and the flags from any thread; begin and end from the worker's one.
 #pragma once
 
@@ -14,10 +12,11 @@
 #include <cstdint>
 
 #include "base/bytes.h"
+#include "kit/tensor_memory.h"
 
 namespace tonnage::kit {
 
-class MemoryMeter {
+class MemoryMeter final : public TensorMemory {
  public:
   constexpr MemoryMeter() = default;
   MemoryMeter(const MemoryMeter&) = delete;
@@ -30,17 +29,15 @@ class MemoryMeter {
   void flag_pressure() { pressure_.store(true, std::memory_order_relaxed); }
 
   // Clears the flags; from now on live may rise by `grant` at most.
-  void begin(Bytes grant);
+  void begin(Bytes grant) override;
   // Lifts the limit; peak and flags stay readable until the next begin().
-  void end() { limit_.store(kNoLimit, std::memory_order_relaxed); }
+  void end() override { limit_.store(kNoLimit, std::memory_order_relaxed); }
 
-  Bytes live() const { return Bytes(live_.load(std::memory_order_relaxed)); }
-  // Highest live bytes since begin(), minus live bytes then.
-  Bytes peak() const;
-  bool over_grant() const { return needed_.load(std::memory_order_relaxed) != 0; }
-  // What the largest refused allocation would have made of the peak; zero without a refusal.
-  Bytes needed() const { return Bytes(needed_.load(std::memory_order_relaxed)); }
-  bool pressure() const { return pressure_.load(std::memory_order_relaxed); }
+  Bytes live() const override { return Bytes(live_.load(std::memory_order_relaxed)); }
+  Bytes peak() const override;
+  bool over_grant() const override { return needed_.load(std::memory_order_relaxed) != 0; }
+  Bytes needed() const override { return Bytes(needed_.load(std::memory_order_relaxed)); }
+  bool pressure() const override { return pressure_.load(std::memory_order_relaxed); }
 
  private:
   static constexpr std::uint64_t kNoLimit = ~0ULL;

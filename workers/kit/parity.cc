@@ -2,6 +2,7 @@
 #include "kit/parity.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

@@ -71,6 +71,9 @@ class Runtime {
   virtual void trim() = 0;
   // Live tensor bytes now: weights, and whatever the model keeps.
   virtual Bytes live() const = 0;
+  // Of a model on a device: what its allocator has taken there, cached bytes included. The kit tells it
+  // instead of the resident bytes of the process.
+  virtual std::optional<Bytes> reserved() const { return std::nullopt; }
 };
 
 }  // namespace tonnage::kit

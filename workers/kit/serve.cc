@@ -52,6 +52,10 @@ class Session {
   Status deliver(std::uint64_t ticket, const RunOutputs& result, wire::Done done);
   Status enlarge_region(std::uint64_t ticket, Bytes needed, bool& discarded);
   Status fail_run(std::uint64_t ticket, RunError error);
+  Bytes resident() const {
+    const auto reserved = runtime_.reserved();
+    return reserved ? *reserved : resident_.read();
+  }
   std::span<const wire::TensorDoc> output_specs() const {
     return opening_.doc.outputs.empty() ? loaded_.outputs : opening_.doc.outputs;
   }
@@ -74,6 +78,8 @@ Status Session::load() {
   TONNAGE_ASSIGN(Loaded loaded, load_runtime());
   input_specs_ = input_specs(opening_.doc.inputs, loaded.doc.inputs);
   TONNAGE_TRY(pass_the_gate(loaded));
+  if (const auto reserved = runtime_.reserved())
+    loaded.doc.facts["reserved_bytes"] = fmt::format("{}", reserved->count());
   loaded_ = std::move(loaded.doc);
   TONNAGE_ASSIGN(const UniqueFd fd, wire::sealed_text("tonnage-loaded", wire::to_json(loaded_)));
   const std::array<int, 1> fds = {fd.get()};
@@ -117,7 +123,7 @@ Status Session::answer(const wire::Message& message) {
   if (std::holds_alternative<wire::Stat>(message.body)) {
     const Heap heap = growth_since(heap_before_, read_heap());
     return reply(0, wire::Stats{.live = runtime_.live(),
-                                .resident = resident_.read(),
+                                .resident = resident(),
                                 .batches = batches_,
                                 .libraries = libraries_,
                                 .heap = heap.resident,
@@ -126,7 +132,7 @@ Status Session::answer(const wire::Message& message) {
   if (std::holds_alternative<wire::Trim>(message.body)) {
     runtime_.trim();
     purge_malloc();
-    return reply(0, wire::Trimmed{.live = runtime_.live(), .resident = resident_.read()});
+    return reply(0, wire::Trimmed{.live = runtime_.live(), .resident = resident()});
   }
   return unexpected(message.body, "run, trim, stat or stop");
 }
@@ -188,7 +194,7 @@ Status Session::deliver(std::uint64_t ticket, const RunOutputs& result, wire::Do
   runtime_.release_outputs();
   done.peak = result.peak;
   done.live = runtime_.live();
-  done.resident = resident_.read();
+  done.resident = resident();
   return reply(ticket, std::move(done));
 }
 

@@ -158,6 +158,7 @@ constexpr Key kKeys[] = {
     Key{"load_ms", "0 to 3600000",
         [](Options& o, std::string_view text) { return set_duration<milliseconds>(text, o.load_time); }},
     TONNAGE_STUB_KEY(fail_load, "true or false", fails_to_load),
+    TONNAGE_STUB_KEY(device, "a name", device),
     TONNAGE_STUB_KEY(execution_log, "a path", execution_log),
     TONNAGE_STUB_KEY(mode, "a mode of malicious", mode),
 };

@@ -44,6 +44,7 @@ struct Options {
   Duration load_time{};
   bool fails_to_load = false;
 
+  std::string device;         // pretended; empty: none
   std::string execution_log;  // a file; empty: none
   std::string mode;           // of `malicious`
 };

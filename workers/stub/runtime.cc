@@ -16,6 +16,9 @@ namespace tonnage::stub {
 namespace {
 
 // The private exception of a broken device; every later run fails as well.
+// Of the allocator of the device that is pretended.
+constexpr Bytes kSegment = mib(2);
+
 class DeviceBroken final : public std::exception {};
 
 std::uint64_t tokens_of(const kit::RunView& view) {
@@ -45,6 +48,7 @@ Result<kit::Loaded> StubRuntime::load(const wire::LoadDoc& doc) {
   TONNAGE_ASSIGN(log_, ExecutionLog::open(options_.execution_log));
   TONNAGE_ASSIGN(wire::LoadedDoc loaded, describe(options_.computation, doc));
   loaded.facts["model"] = options_.model;
+  if (!options_.device.empty()) loaded.facts["device"] = options_.device;
   memory_.begin(doc.load_limit == Bytes() ? Bytes::max() : doc.load_limit);
   try {
     weights_ = memory_.allocate(options_.weights);
@@ -65,6 +69,7 @@ kit::RunResult StubRuntime::run(const kit::RunView& view) {
   kit::RunResult result = execute(view);
   memory_.end();
   ++batches_;
+  reserved_ = std::max(reserved_, round_up(memory_.live() + memory_.peak(), kSegment));
   return result;
 }
 
@@ -141,7 +146,13 @@ void StubRuntime::keep_what_leaks(const kit::RunView& view) {
   }
 }
 
+std::optional<Bytes> StubRuntime::reserved() const {
+  if (options_.device.empty()) return std::nullopt;
+  return std::max(reserved_, round_up(memory_.live(), kSegment));
+}
+
 void StubRuntime::trim() {
+  reserved_ = Bytes();
   cache_.clear();
   cached_shapes_.clear();
 }

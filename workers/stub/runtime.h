@@ -22,6 +22,7 @@ class StubRuntime final : public kit::Runtime {
   void release_outputs() override { outputs_.clear(); }
   void trim() override;
   Bytes live() const override { return memory_.live(); }
+  std::optional<Bytes> reserved() const override;
 
  private:
   kit::RunResult execute(const kit::RunView& view);
@@ -39,6 +40,7 @@ class StubRuntime final : public kit::Runtime {
   std::set<std::pair<std::uint32_t, std::uint64_t>> cached_shapes_;
   std::vector<Block> outputs_;
   std::uint64_t batches_ = 0;
+  Bytes reserved_;  // on the device that is pretended, since the last trim
   bool is_device_broken_ = false;
 };
 

@@ -2,6 +2,7 @@
 #include "torch/compiled_limits.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <fstream>

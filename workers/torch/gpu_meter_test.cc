@@ -16,17 +16,17 @@ class FakeGpu final : public GpuStats {
   Bytes allocated_peak() const override { return peak_; }
   Bytes reserved() const override { return reserved_; }
   std::uint64_t refusals() const override { return refusals_; }
-  Bytes last_refused() const override { return last_refused_; }
-  bool is_broken() const override { return false; }
+  Refused last_refused() const override { return last_refused_; }
+  bool is_broken() const override { return is_broken_; }
   void reset_peak() override { peak_ = allocated_; }
   void limit_reserved(Bytes bytes) override { limit_ = bytes; }
   void release_cached() override { reserved_ = round_up(allocated_, mib(2)); }
 
   bool allocate(Bytes bytes) {
     const Bytes reserved = std::max(reserved_, round_up(allocated_ + bytes, mib(2)));
-    if (reserved > limit_) {
+    if (reserved > limit_ || reserved > free_) {
       ++refusals_;
-      last_refused_ = bytes;
+      last_refused_ = {reserved - reserved_, reserved_};
       return false;
     }
     reserved_ = reserved;
@@ -36,14 +36,18 @@ class FakeGpu final : public GpuStats {
   }
   void free(Bytes bytes) { allocated_ -= bytes; }
   Bytes limit() const { return limit_; }
+  void let_others_leave(Bytes free) { free_ = free; }
+  void break_down() { is_broken_ = true; }
 
  private:
   Bytes allocated_;
   Bytes peak_;
   Bytes reserved_;
   Bytes limit_ = gib(16);
+  Bytes free_ = gib(16);  // what other processes leave
   std::uint64_t refusals_ = 0;
-  Bytes last_refused_;
+  Refused last_refused_;
+  bool is_broken_ = false;
 };
 
 struct GpuMeterTest : testing::Test {
@@ -92,6 +96,44 @@ TEST_F(GpuMeterTest, BytesCachedByALargerBatchAreNoRoomForASmallerOne) {
   meter.begin(mib(50));
   EXPECT_FALSE(gpu.allocate(mib(400)));
   EXPECT_TRUE(meter.over_grant());
+}
+
+TEST_F(GpuMeterTest, WhatOtherProcessesTookIsPressureAndTeachesNothing) {
+  gpu.let_others_leave(mib(64));
+  meter.begin(mib(100));
+  ASSERT_TRUE(gpu.allocate(mib(50)));
+  EXPECT_FALSE(gpu.allocate(mib(40)));
+  meter.end();
+  EXPECT_TRUE(meter.pressure());
+  EXPECT_FALSE(meter.over_grant());
+  EXPECT_EQ(Bytes(), meter.needed());
+}
+
+TEST_F(GpuMeterTest, NoBatchReservesMoreThanItsGrantAndOneSegmentAboveWhatIsLive) {
+  ASSERT_TRUE(gpu.allocate(mib(301)));  // weights
+  for (std::uint64_t n = 1; n <= 50; ++n) {
+    const Bytes grant = mib(7) * n;
+    meter.begin(grant);
+    Bytes held;
+    while (gpu.allocate(mib(3))) held += mib(3);
+    EXPECT_LE(meter.reserved(), mib(301) + grant + kSegmentSlack);
+    EXPECT_TRUE(meter.over_grant());
+    gpu.free(held);
+    meter.end();
+  }
+}
+
+TEST_F(GpuMeterTest, ABatchWithoutABoundHasTheWholeDevice) {
+  meter.begin(Bytes::max());
+  EXPECT_EQ(gpu.total(), gpu.limit());
+  EXPECT_FALSE(gpu.allocate(gib(17)));
+  EXPECT_TRUE(meter.over_grant());
+}
+
+TEST_F(GpuMeterTest, ABrokenDeviceSaysSo) {
+  EXPECT_FALSE(meter.is_broken());
+  gpu.break_down();
+  EXPECT_TRUE(meter.is_broken());
 }
 
 TEST_F(GpuMeterTest, TheLeaseFallsByTrimAlone) {

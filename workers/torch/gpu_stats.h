@@ -10,6 +10,12 @@
 
 namespace tonnage::torch_worker {
 
+// An allocation that failed for good.
+struct Refused {
+  Bytes asked;     // of the device: whole segments
+  Bytes reserved;  // at that moment, with nothing cached left to release
+};
+
 class GpuStats {
  public:
   virtual ~GpuStats() = default;
@@ -17,8 +23,8 @@ class GpuStats {
   virtual Bytes allocated() const = 0;  // in tensors now, rounded as the allocator rounds (512 bytes)
   virtual Bytes allocated_peak() const = 0;
   virtual Bytes reserved() const = 0;          // taken from the device: in tensors, or cached
-  virtual std::uint64_t refusals() const = 0;  // allocations that failed for good, so far
-  virtual Bytes last_refused() const = 0;      // what the last of them asked for
+  virtual std::uint64_t refusals() const = 0;  // so far
+  virtual Refused last_refused() const = 0;
   // The device answers nothing any more (an assert in a kernel, a lost bus): only a new process helps.
   virtual bool is_broken() const = 0;
 

@@ -82,17 +82,25 @@ void convert_weight(at::Tensor weight, c10::ScalarType to) {
 }  // namespace
 
 struct ScriptModel::State {
+  c10::Device device = c10::Device(c10::DeviceType::CPU);
   torch::jit::Module module;
   std::vector<wire::TensorDoc> outputs;
   std::vector<bool> is_changed;            // by input: the graph may write to it
   std::optional<c10::ScalarType> reduced;  // of weights and arithmetic; empty: fp32, as it was exported
   std::string config;
+
+  // An input where the module expects it: as it lies in shared memory, where nothing speaks against it.
+  at::Tensor placed(const at::Tensor& input, bool must_be_copied) const {
+    const bool is_cast = reduced && input.scalar_type() == c10::ScalarType::Float;
+    const at::Tensor out = input.to(device, is_cast ? *reduced : input.scalar_type());
+    return must_be_copied && out.is_same(input) ? out.clone() : out;
+  }
 };
 
 ScriptModel::ScriptModel(std::unique_ptr<State> state) : state_(std::move(state)) {}
 ScriptModel::~ScriptModel() = default;
 
-Result<std::unique_ptr<ScriptModel>> ScriptModel::load(const wire::LoadDoc& doc) {
+Result<std::unique_ptr<ScriptModel>> ScriptModel::load(const wire::LoadDoc& doc, const std::string& device) {
   using Loaded = std::unique_ptr<ScriptModel>;
   TONNAGE_TRY(check_archive(doc.path, ArchiveKind::kScript));
   return guarded("bad_model_file", [&]() -> Result<Loaded> {
@@ -100,7 +108,11 @@ Result<std::unique_ptr<ScriptModel>> ScriptModel::load(const wire::LoadDoc& doc)
     FLAGS_torch_jit_enable_rethrow_caught_exception = true;
     auto state = std::make_unique<State>();
     torch::jit::ExtraFilesMap extra{{"config.json", ""}};
-    state->module = torch::jit::load(doc.path, c10::Device(c10::DeviceType::CPU), extra);
+    state->device = c10::Device(device);
+    // On a device the executor would compile a kernel per class of shapes, in the middle of a batch.
+    torch::jit::FusionStrategy none;
+    if (!state->device.is_cpu()) torch::jit::setFusionStrategy(none);
+    state->module = torch::jit::load(doc.path, state->device, extra);
     state->module.eval();
     TONNAGE_TRY(check_input_count(state->module, doc.inputs.size()));
     state->is_changed = inputs_written_to(state->module);
@@ -140,17 +152,13 @@ Result<Outputs> ScriptModel::run(const kit::RunView& view) {
     arguments.reserve(view.inputs.size());
     for (std::size_t i = 0; i < view.inputs.size(); ++i) {
       TONNAGE_ASSIGN(const c10::ScalarType type, torch_type(view.inputs[i].type));
-      at::Tensor input = wrap(view.inputs[i], type);
-      const bool is_changed = i < state_->is_changed.size() && state_->is_changed[i];
-      if (state_->reduced && type == c10::ScalarType::Float) {
-        input = input.to(*state_->reduced);
-      } else if (is_changed) {
-        input = input.clone();
-      }
-      arguments.emplace_back(std::move(input));
+      const bool must_be_copied = i < state_->is_changed.size() && state_->is_changed[i];
+      arguments.emplace_back(state_->placed(wrap(view.inputs[i], type), must_be_copied));
     }
     TONNAGE_ASSIGN(std::vector<at::Tensor> tensors,
                    flatten(state_->module.forward(std::move(arguments)), state_->outputs));
+    // Nothing of a device leaves it otherwise: the copy waits until the kernels are through.
+    for (at::Tensor& tensor : tensors) tensor = tensor.defined() ? tensor.cpu() : tensor;
     return collect(std::move(tensors), state_->outputs, state_->reduced);
   });
 }

@@ -7,7 +7,9 @@
 //  2. Outputs: a tuple or list by position, a dict by name.
 //  3. In a lower precision the weights are converted once; float inputs are cast on the way in, outputs
 //     on the way out to their declared type. What is neither parameter nor buffer keeps its type.
-//  4. A file that is no TorchScript archive is refused by its contents; nothing in it is executed.
+//  4. On a device weights and arithmetic are there: inputs are copied to it, outputs back, which waits for
+//     the run. Not run on a GPU yet.
+//  5. A file that is no TorchScript archive is refused by its contents; nothing in it is executed.
 // Threads: one. Owns: the module. Fails with, beside a Model's: bad_model_file, wrong_inputs, bad_load_doc.
 #pragma once
 
@@ -25,7 +27,8 @@ class ScriptModel final : public Model {
 
  public:
   explicit ScriptModel(std::unique_ptr<State> state);
-  static Result<std::unique_ptr<ScriptModel>> load(const wire::LoadDoc& doc);
+  // `device` as torch writes it: cpu, cuda:0.
+  static Result<std::unique_ptr<ScriptModel>> load(const wire::LoadDoc& doc, const std::string& device);
   ~ScriptModel() override;
 
   // fp32 leaves everything as it is. Not after freeze().

@@ -119,6 +119,14 @@ void use_threads(int threads) {
   at::set_num_interop_threads(1);
 }
 
+Status wake_device(const std::string& device) {
+  return guarded("no_device", [&] {
+    const at::Tensor ones = at::ones({64, 64}, at::TensorOptions().device(c10::Device(device)));
+    (void)at::linear(ones, ones, ones[0]).cpu();
+    return Status::ok();
+  });
+}
+
 Result<c10::ScalarType> torch_type(tensor::DataType type) {
   for (const TypePair& pair : kTypes) {
     if (pair.ours == type) return pair.theirs;

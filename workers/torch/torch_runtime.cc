@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string_view>
 #include <utility>
 
 #include "kit/failure.h"
@@ -13,6 +14,9 @@
 namespace tonnage::torch_worker {
 namespace {
 
+constexpr const char* kHost = "cpu";
+constexpr std::string_view kCuda = "cuda:";
+
 struct LoadedModel {
   std::unique_ptr<Model> model;
   wire::LoadedDoc doc;                     // as the file says
@@ -22,6 +26,18 @@ struct LoadedModel {
 std::string option(const wire::LoadDoc& doc, const char* key, const char* otherwise) {
   const auto found = doc.options.find(key);
   return found == doc.options.end() ? otherwise : found->second;
+}
+
+std::string device_of(const wire::LoadDoc& doc) { return option(doc, "device", kHost); }
+
+// The index of "cuda:N".
+std::optional<int> cuda_index(std::string_view device) {
+  if (!device.starts_with(kCuda)) return std::nullopt;
+  const std::string_view digits = device.substr(kCuda.size());
+  int index = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+  if (error != std::errc() || end != digits.data() + digits.size() || index < 0) return std::nullopt;
+  return index;
 }
 
 // What the export wrote beside the weights: inputs, outputs and facts, if it is there and readable.
@@ -61,7 +77,7 @@ Result<kit::HeldOut> answered_rows(Model& model, wire::LoadDoc doc, const wire::
 }
 
 Result<LoadedModel> load_script(const wire::LoadDoc& doc) {
-  TONNAGE_ASSIGN(std::unique_ptr<ScriptModel> model, ScriptModel::load(doc));
+  TONNAGE_ASSIGN(std::unique_ptr<ScriptModel> model, ScriptModel::load(doc, device_of(doc)));
   LoadedModel loaded{.model = nullptr, .doc = doc_of(*model)};
   const std::string precision = option(doc, "precision", "fp32");
   if (precision != "fp32" && !doc.options.contains("held_out")) {
@@ -93,32 +109,46 @@ Result<kit::RunOutputs> as_kit_outputs(const Outputs& outputs, Bytes peak) {
 }  // namespace
 
 Result<kit::Loaded> TorchRuntime::load(const wire::LoadDoc& doc) {
-  const Bytes before = meter_.live();
   use_threads(static_cast<int>(doc.threads));
-  meter_.begin(doc.load_limit == Bytes() ? Bytes::max() : doc.load_limit);
+  TONNAGE_TRY(choose_device(device_of(doc)));
+  if (device_ && doc.route == "aoti")
+    return invalid("bad_load_doc", "route aoti runs on the cpu; on a device models of trace and script do");
+  const Bytes before = memory().live();
+  memory().begin(doc.load_limit == Bytes() ? Bytes::max() : doc.load_limit);
   auto model = load_model(doc);
-  meter_.end();
-  if (!model.is_ok()) return kit::load_failure(meter_, doc, model.status());
+  memory().end();
+  if (!model.is_ok()) return kit::load_failure(memory(), doc, model.status());
   model_ = std::move(model->model);
+  trim();  // what converting and freezing left behind
   kit::Loaded loaded{.doc = std::move(model->doc),
-                     .weights = saturating_sub(meter_.live(), before) + model_->uncounted_weights(),
+                     .weights = saturating_sub(memory().live(), before) + model_->uncounted_weights(),
                      .own_rows = std::move(model->own_rows)};
   loaded.doc.runtime = runtime_name();
   loaded.doc.facts["cpu_capability"] = cpu_capability();
   loaded.doc.facts["precision"] = option(doc, "precision", "fp32");
+  loaded.doc.facts["device"] = device_of(doc);
   loaded.doc.facts["threads"] = std::to_string(doc.threads);
   loaded.doc.facts.merge(model_->facts());
   return loaded;
 }
 
+Status TorchRuntime::choose_device(const std::string& device) {
+  if (device == kHost) return Status::ok();
+  const std::optional<int> index = cuda_index(device);
+  if (!index) return invalid("bad_load_doc", "device '" + device + "'; allowed: cpu, cuda:0, cuda:1, …");
+  TONNAGE_ASSIGN(stats_, open_device_(*index));
+  device_ = std::make_unique<GpuMeter>(*stats_);
+  return wake_device(device);
+}
+
 kit::RunResult TorchRuntime::run(const kit::RunView& view) {
-  meter_.begin(view.grant);
+  memory().begin(view.grant);
   auto outputs = model_->run(view);
-  meter_.end();
-  if (!outputs.is_ok()) return kit::run_failure(meter_, outputs.status());
+  memory().end();
+  if (!outputs.is_ok()) return kit::run_failure(memory(), outputs.status());
   outputs_ = std::move(outputs).value();
-  auto result = as_kit_outputs(*outputs_, meter_.peak());
-  if (!result.is_ok()) return kit::run_failure(meter_, result.status());
+  auto result = as_kit_outputs(*outputs_, memory().peak());
+  if (!result.is_ok()) return kit::run_failure(memory(), result.status());
   return std::move(result).value();
 }
 

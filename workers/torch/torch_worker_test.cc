@@ -159,5 +159,18 @@ TEST_F(TorchWorker, RefusesToLoadAboveTheLoadLimit) {
   EXPECT_EQ(0U, front.status().detail().find("over_grant")) << front.status().detail();
 }
 
+TEST_F(TorchWorker, SaysWhereItsModelLiesAndRefusesADeviceThatItDoesNotHave) {
+  auto doc = doc_of(kModels + "/scores.pt", id_inputs(), score_outputs());
+  const auto here = start(doc);
+  ASSERT_TRUE(here.is_ok());
+  EXPECT_EQ("cpu", here->loaded_doc().facts.at("device"));
+  EXPECT_FALSE(here->loaded_doc().facts.contains("reserved_bytes"));
+  doc.options["device"] = "cuda:99";
+  const std::string why(start(doc).status().detail());
+  EXPECT_TRUE(why.starts_with("no_cuda") || why.starts_with("no_device")) << why;
+  doc.options["device"] = "gpu";
+  EXPECT_EQ(0U, start(doc).status().detail().find("bad_load_doc: device 'gpu'"));
+}
+
 }  // namespace
 }  // namespace tonnage::torch_worker

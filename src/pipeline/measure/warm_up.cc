@@ -15,6 +15,7 @@ constexpr std::uint64_t kSeedsPerAttempt = 1'000'000;
 cost::ProfileLimits profile_limits(const model::ModelSpec& spec, Bytes free) {
   cost::ProfileLimits limits;
   limits.free = free;
+  limits.ends_with_largest = !spec.device.empty();
   limits.max_batch_time = std::max(spec.batching.max_batch_time, spec.batching.max_batch_time_long);
   return limits;
 }

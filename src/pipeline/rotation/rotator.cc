@@ -36,7 +36,9 @@ Status refused(const RotationDecision& decision, Bytes charge, Bytes available) 
 
 // Before there is a process: all that it takes to load, and that its check can begin.
 Bytes charge_of(const ServedModel& model, const supervisor::WorkerOptions& standby) {
-  return supervisor::start_charge(standby) + check_room(*model.spec, *model.cost);
+  const Bytes start =
+      model.device != nullptr ? supervisor::device_start_charge(standby) : supervisor::start_charge(standby);
+  return start + check_room(*model.spec, *model.cost);
 }
 
 }  // namespace
@@ -76,8 +78,8 @@ RotationState Rotator::state_of(const WorkerSlot& slot, TimePoint now) {
   const supervisor::WorkerMemory memory = slot.worker->memory();
   RotationState state;
   state.is_asked = slot.rotation.is_asked;
-  state.resident = memory.reading.anonymous;
-  state.resident_when_ready = memory.base + memory.weights;
+  state.resident = memory.in_use();
+  state.resident_when_ready = memory.when_ready();
   if (slot.ready_since != kNever) state.age = now - slot.ready_since;
   if (memory.retention.is_named) state.full_in = memory.retention.time_left;
   return state;
@@ -88,7 +90,7 @@ void Rotator::add_memory(RotationState& state, const ServedModel& model, const W
   state.another_runs = is_running();
   state.not_before = not_before_;
   state.charge = charge_of(model, standby);
-  state.available = host_.root.available();
+  state.available = host_.ledger(model).available();
   state.held = slot.worker->charged();
   state.returnable = host_.returnable(model);
   state.short_since = slot.rotation.short_since;
@@ -126,7 +128,7 @@ bool Rotator::look_at(ServedModel& model, std::size_t seat, TimePoint now) {
 
 void Rotator::refuse(ServedModel& model, std::size_t seat, const RotationDecision& decision, Bytes charge) {
   WorkerSlot& slot = model.workers[seat];
-  const Status why = refused(decision, charge, host_.root.available());
+  const Status why = refused(decision, charge, host_.ledger(model).available());
   if (!std::exchange(slot.rotation.was_refused, true)) {
     host_.log.warn("rotation_refused", {{"model", model.spec->name},
                                         {"worker", slot.worker->options().name},
@@ -160,7 +162,8 @@ void Rotator::begin(ServedModel& model, std::size_t seat, const RotationDecision
     slot.is_held = true;
     host_.drive();
   } else {
-    auto room = room_.charge(check_room(*model.spec, *model.cost));
+    // For what the standby needs beyond loading.
+    auto room = host_.ledger(model).child("rotation").charge(check_room(*model.spec, *model.cost));
     if (!room.is_ok()) return fail(room.status());
     running_->room = std::move(room).value();
     running_->standby->start();
@@ -220,12 +223,13 @@ bool Rotator::step_loading() {
   r.phase = Phase::kChecking;
   r.room.release();
   r.checked = std::make_shared<std::optional<Status>>();
-  r.check = std::make_unique<StandbyCheck>(host_.loop, model.spec, *r.standby,
-                                           check_shapes(*model.spec, *model.cost, host_.root.available()),
-                                           [checked = r.checked, drive = host_.drive](Status status) {
-                                             *checked = std::move(status);
-                                             drive();
-                                           });
+  r.check =
+      std::make_unique<StandbyCheck>(host_.loop, model.spec, *r.standby,
+                                     check_shapes(*model.spec, *model.cost, host_.ledger(model).available()),
+                                     [checked = r.checked, drive = host_.drive](Status status) {
+                                       *checked = std::move(status);
+                                       drive();
+                                     });
   r.check->start();
   return true;
 }
@@ -285,7 +289,7 @@ void Rotator::retired() {
   const std::string name = r.retiring->options().name;
   r.retiring.reset();
   r.check.reset();
-  host_.root.child("workers").remove_child(name);
+  host_.forget_worker(*r.model, name);
   if (!r.drops || !r.failure.is_ok()) return finish();
   // In the turn in which the memory came back: nobody else was asked yet.
   r.phase = Phase::kReloading;
@@ -364,8 +368,8 @@ void Rotator::stop() {
   if (running_->retiring) running_->retiring->stop(Duration{});
 }
 
-Bytes Rotator::held() const {
-  if (!running_) return Bytes();
+Bytes Rotator::held(const ServedModel& model) const {
+  if (!running_ || running_->model->device != model.device) return Bytes();
   Bytes held = running_->room.amount();
   if (running_->standby) held += running_->standby->charged();
   if (running_->retiring) held += running_->retiring->charged();

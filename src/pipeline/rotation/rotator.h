@@ -42,9 +42,12 @@ class Rotator {
  public:
   struct Host {
     Loop& loop;
-    memory::Account& root;
     telemetry::Log& log;
     telemetry::Registry* metrics;
+    // Where the model's tensors are charged.
+    std::function<memory::Account&(const ServedModel&)> ledger;
+    // The accounts of a worker that is gone.
+    std::function<void(const ServedModel&, const std::string&)> forget_worker;
     // For a worker of this seat whose name is not the present one's.
     std::function<supervisor::WorkerOptions(const ServedModel&, std::size_t)> standby_options;
     std::function<std::unique_ptr<supervisor::Worker>(ServedModel&, supervisor::WorkerOptions)> make_worker;
@@ -54,7 +57,7 @@ class Rotator {
     std::function<void()> drive;  // advance() soon, in a turn of its own
   };
 
-  explicit Rotator(Host host) : host_(std::move(host)), room_(host_.root.child("rotation")) {}
+  explicit Rotator(Host host) : host_(std::move(host)) {}
   ~Rotator();
   Rotator(const Rotator&) = delete;
   Rotator& operator=(const Rotator&) = delete;
@@ -71,8 +74,8 @@ class Rotator {
 
   bool is_running() const { return running_.has_value(); }
   bool holds(const ServedModel& model) const { return running_ && running_->model == &model; }
-  // What comes back to the ledger when the rotation is over.
-  Bytes held() const;
+  // What comes back to the model's ledger when the rotation is over.
+  Bytes held(const ServedModel& model) const;
 
  private:
   enum class Phase : std::uint8_t { kLoading, kChecking, kReady, kDraining, kEnding, kReloading };
@@ -122,7 +125,6 @@ class Rotator {
   void count(const ServedModel& model, RotationReason reason, std::string_view result) const;
 
   Host host_;
-  memory::Account& room_;  // of standbys, for what they need beyond loading
   std::optional<Running> running_;
   std::map<std::string, Ask, std::less<>> asks_;  // by model
   std::uint32_t failures_ = 0;                    // in a row

@@ -20,7 +20,8 @@ std::uint32_t shortest_of(const model::ModelSpec& spec) { return spec.has_length
 }  // namespace
 
 Bytes check_room(const model::ModelSpec& spec, const cost::CostModel& cost) {
-  return cost.grant({1, shortest_of(spec)}) + memory::kFirstSlack;
+  return cost.grant({1, shortest_of(spec)}) +
+         (spec.device.empty() ? memory::kFirstSlack : memory::kSegmentSlack);
 }
 
 std::vector<CheckShape> check_shapes(const model::ModelSpec& spec, const cost::CostModel& cost, Bytes free) {

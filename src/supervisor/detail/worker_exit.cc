@@ -43,6 +43,7 @@ void Worker::State::give_back() {
   base.release();
   weights.release();
   loading.release();
+  if (device) device->give_back();
   segments.reset();
   data_limit = Bytes();
   live = Bytes();

@@ -4,6 +4,11 @@
 
 namespace tonnage::supervisor {
 
+const memory::Lease* Worker::State::granting() const {
+  if (!lease) return nullptr;
+  return device ? &device->lease() : &*lease;
+}
+
 std::optional<memory::ProcessReading> Worker::State::read_memory() {
   if (!process) return std::nullopt;
   auto now = process->reading();
@@ -26,20 +31,22 @@ void Worker::State::ask_stats() {
 void Worker::State::on_stats(const wire::Stats& stats) {
   if (!resident_when_asked)
     return end_process(ExitReason::Kind::kProtocol, "stats without having been asked");
+  // Weights and tensors of a model on a device are no part of what is resident here.
   accounts = memory::explain({.resident = *resident_when_asked,
                               .libraries = stats.libraries,
-                              .weights = told_weights,
-                              .live_baseline = live_baseline,
-                              .live = stats.live,
+                              .weights = device ? Bytes() : told_weights,
+                              .live_baseline = device ? Bytes() : live_baseline,
+                              .live = device ? Bytes() : stats.live,
                               .heap = stats.heap,
                               .heap_used = stats.heap_used});
   resident_when_asked.reset();
 }
 
 memory::RetentionForecast Worker::State::retention_forecast() const {
-  if (!retention || !lease) return {};
+  const memory::Lease* const held = granting();
+  if (!retention || held == nullptr) return {};
   // What the model keeps takes from what its largest batch may still have.
-  return retention->forecast(saturating_sub(lease->largest_grant(), lease->highest_peak()));
+  return retention->forecast(saturating_sub(held->largest_grant(), held->highest_peak()));
 }
 
 void Worker::State::watch_retention() {

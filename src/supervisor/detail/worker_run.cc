@@ -51,9 +51,10 @@ Status Worker::State::run(RunCommand command, UniqueFunction<void(RunOutcome)> d
                     fmt::format("{} inputs in slot {}; {} inputs and {} slots are allowed",
                                 command.inputs.size(), command.slot, wire::kMaxTensors, wire::kInputSlots));
   }
-  const bool needs_reading = lease->needs_reading(command.grant);
-  TONNAGE_TRY(lease->begin(command.grant));
-  if (lease->data_limit() > data_limit) {
+  const bool needs_reading = lease->needs_reading(device ? Bytes() : command.grant);
+  TONNAGE_TRY(begin_grant(command.grant));
+  // A driver maps address space as it likes; a process that uses one has no limit on it.
+  if (!device && lease->data_limit() > data_limit) {
     data_limit = lease->data_limit();
     // An error means that it is gone; its exit answers the batch.
     if (const Status limited = process->limit_data(data_limit); !limited.is_ok()) {
@@ -103,10 +104,23 @@ bool Worker::State::is_answer_to_flight(std::uint64_t ticket, std::string_view n
   return false;
 }
 
-void Worker::State::close_grant(Bytes peak, Bytes live_now) {
+// On both ledgers or on neither.
+Status Worker::State::begin_grant(Bytes grant) {
+  if (!device) return lease->begin(grant);
+  TONNAGE_TRY(device->lease().begin(grant));
+  Status on_host = lease->begin(Bytes());
+  if (!on_host.is_ok()) device->cancel();
+  return on_host;
+}
+
+void Worker::State::close_grant(Bytes peak, Bytes live_now, std::optional<Bytes> reserved) {
   live = live_now;
   // What a worker says about itself may lower nothing: a peak above the grant is not believed.
-  const Bytes believed = std::min(peak, flight->grant);
+  Bytes believed = std::min(peak, flight->grant);
+  Bytes kept = saturating_sub(live, live_baseline);
+  if (device) {
+    device->end(std::exchange(believed, Bytes()), std::exchange(kept, Bytes()), reserved);
+  }
   const bool is_fresh = host.loop.now() - read_at < kReadingIsFresh;
   if ((!flight->needs_reading && is_fresh) || !read_memory()) {
     lease->end_unread(believed);
@@ -115,7 +129,7 @@ void Worker::State::close_grant(Bytes peak, Bytes live_now) {
     lease->end(reading.anonymous, believed,
                peak_is_since_ready ? saturating_sub(reading.resident_peak, others) : Bytes());
   }
-  lease->keep(saturating_sub(live, live_baseline));
+  lease->keep(kept);
 }
 
 void Worker::State::finish(RunOutcome outcome) {
@@ -138,7 +152,7 @@ void Worker::State::on_done(std::uint64_t ticket, wire::Done message) {
     flight->failure = RunFailed{RunFailure::kBadOutput, region.status().detail(), {}, {}};
     return end_process(ExitReason::Kind::kProtocol, region.status().to_string());
   }
-  close_grant(message.peak, message.live);
+  close_grant(message.peak, message.live, message.resident);
   watch_retention();
   RunDone done{std::move(message.outputs), *region, message.peak, message.live, message.execution, {}};
   done.round_trip = host.loop.now() - flight->began;
@@ -147,7 +161,7 @@ void Worker::State::on_done(std::uint64_t ticket, wire::Done message) {
 
 void Worker::State::on_error(std::uint64_t ticket, wire::Error message) {
   if (!is_answer_to_flight(ticket, "error")) return;
-  close_grant(message.peak, message.live);
+  close_grant(message.peak, message.live, std::nullopt);
   if (message.kind == wire::ErrorKind::kStickyDevice) {
     flight->failure =
         RunFailed{RunFailure::kStickyDevice, std::move(message.text), message.peak, message.needed};
@@ -188,7 +202,12 @@ void Worker::State::on_trimmed(const wire::Trimmed& trimmed) {
   if (!trim_asked) return end_process(ExitReason::Kind::kProtocol, "trimmed without having been asked");
   trim_asked.reset();
   live = trimmed.live;
-  lease->keep(saturating_sub(live, live_baseline));
+  const Bytes kept = saturating_sub(live, live_baseline);
+  if (device) {
+    device->trimmed(process->pid(), kept, trimmed.resident);
+  } else {
+    lease->keep(kept);
+  }
   if (read_memory()) lease->settle(reading.anonymous);
 }
 

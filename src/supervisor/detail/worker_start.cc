@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <utility>
 
 #include "supervisor/detail/worker_state.h"
@@ -19,12 +20,7 @@ constexpr Bytes kLoadedDocLimit = mib(1);
 // counts and that nobody touches.
 constexpr Bytes kStack = mib(8);
 
-Status missing(const std::string& what, Bytes needed, const memory::Account& account) {
-  const Bytes free = account.available();
-  return {Code::kUnavailable, "over_budget",
-          fmt::format("{} needs {}, {} are free: {} are missing", what, format_bytes(needed),
-                      format_bytes(free), format_bytes(saturating_sub(needed, free)))};
-}
+using detail::missing;
 
 Bytes loading_charge(const WorkerOptions& options) {
   return scale(options.weight_file, options.load_factor) + options.known_base;
@@ -40,6 +36,12 @@ Bytes start_charge(const WorkerOptions& options) {
   return loading_charge(options) + segments_charge(options);
 }
 
+Bytes device_start_charge(const WorkerOptions& options) {
+  const Bytes context =
+      options.known_device_base > Bytes() ? options.known_device_base : detail::kContextAssumed;
+  return scale(options.weight_file, options.load_factor) + context;
+}
+
 Status Worker::State::reserve() {
   const Bytes shared = segments_charge(options);
   // A second start knows what the first one needed when it was ready.
@@ -47,6 +49,7 @@ Status Worker::State::reserve() {
   auto loading_charge = loading_account.charge(to_load);
   if (!loading_charge) return missing("loading", to_load, loading_account);
   if (host.shared_account.available() < shared) return missing("shared memory", shared, host.shared_account);
+  if (device) TONNAGE_TRY(device->reserve(device_start_charge(options)));
   TONNAGE_ASSIGN(segments, detail::WorkerSegments::create(options.name, options.slot_bytes,
                                                           options.output_bytes, host.shared_account));
   loading = std::move(loading_charge).value();
@@ -80,6 +83,7 @@ void Worker::State::try_start() {
   start_timer.reset();
   waits_for_memory = false;
   if (Status reserved = reserve(); !reserved.is_ok()) {
+    if (device) device->give_back();
     last_error = std::move(reserved);
     state = WorkerState::kWaitingToStart;
     waits_for_memory = true;
@@ -123,7 +127,13 @@ void Worker::State::on_loaded(const wire::Loaded& loaded_message, std::vector<Un
   auto doc = text ? wire::parse_loaded_doc(*text) : Result<wire::LoadedDoc>(text.status());
   if (!doc) return end_process(ExitReason::Kind::kProtocol, doc.status().to_string());
   if (!read_memory()) return;  // it is gone already; the exit says why
-  if (Status settled = settle_base(loaded_message); !settled.is_ok()) {
+  Status settled = settle_base(loaded_message);
+  if (settled.is_ok() && device) settled = settle_device(loaded_message, *doc);
+  if (settled.reason() == "load_failed") {
+    last_error = settled;
+    return end_process(ExitReason::Kind::kStopped, settled.detail());
+  }
+  if (!settled.is_ok()) {
     after_exit = AfterExit::kWaitForMemory;
     last_error = settled;
     return end_process(ExitReason::Kind::kStopped, settled.detail());
@@ -139,11 +149,24 @@ Status Worker::State::settle_base(const wire::Loaded& loaded_message) {
     const Bytes more = anonymous - loading.amount();
     return missing("the loaded model", more, loading_account);
   }
-  weights = loading.split(std::min(loaded_message.weights, anonymous));
+  weights = loading.split(device ? Bytes() : std::min(loaded_message.weights, anonymous));
   base = loading.split(anonymous - weights.amount());
   loading.release();
   TONNAGE_TRY(weights.transfer(weights_account));
   return base.transfer(base_account);
+}
+
+Status Worker::State::settle_device(const wire::Loaded& loaded_message, const wire::LoadedDoc& doc) {
+  const auto where = doc.facts.find("device");
+  if (where == doc.facts.end() || where->second != host.device->name) {
+    return {Code::kUnavailable, "load_failed",
+            fmt::format("wrong_device: the worker says that its model is on '{}', asked for was {}",
+                        where == doc.facts.end() ? "the host" : where->second, host.device->name)};
+  }
+  Bytes reserved = loaded_message.live;
+  if (const auto told = doc.facts.find("reserved_bytes"); told != doc.facts.end())
+    reserved = std::max(reserved, Bytes(std::strtoull(told->second.c_str(), nullptr, 10)));
+  return device->settle(process->pid(), loaded_message.weights, reserved);
 }
 
 void Worker::State::become_ready(const wire::Loaded& loaded_message, wire::LoadedDoc doc) {
@@ -179,6 +202,7 @@ void Worker::State::on_failed(const wire::Failed& failed) {
 void Worker::State::each_second() {
   second_timer = host.loop.call_after(kReadingEvery, [this] { each_second(); });
   if (ending || !read_memory()) return;
+  if (device) device->look(process->pid(), !flight);
   if (lease) {
     lease->observe(reading.anonymous);
   } else if (reading.anonymous > loading.amount()) {

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 
+#include "supervisor/detail/device_share.h"
 #include "supervisor/detail/restart_policy.h"
 #include "supervisor/detail/worker_segments.h"
 #include "supervisor/worker.h"
@@ -63,6 +64,8 @@ struct Worker::State {
   void ask_stats();
   void on_stats(const wire::Stats& stats);
   memory::RetentionForecast retention_forecast() const;
+  // The one whose grants batches have: of the device, of the host without one; null before it is ready.
+  const memory::Lease* granting() const;
 
   // End.
   void end_process(ExitReason::Kind kind, std::string why);
@@ -100,7 +103,8 @@ struct Worker::State {
   memory::Charge base;
   memory::Charge weights;
   memory::Charge loading;
-  std::optional<memory::Lease> lease;
+  std::optional<memory::Lease> lease;         // of the host
+  std::optional<detail::DeviceShare> device;  // of a model on one; the share lasts, its charges go
   std::optional<memory::Retention> retention;
   bool peak_is_since_ready = false;  // VmHWM
   Bytes data_limit;                  // as set; only ever raised
@@ -132,12 +136,15 @@ struct Worker::State {
   Status reserve();
   Status launch();
   Status settle_base(const wire::Loaded& loaded_message);
+  Status settle_device(const wire::Loaded& loaded_message, const wire::LoadedDoc& doc);
   void become_ready(const wire::Loaded& loaded_message, wire::LoadedDoc doc);
   void each_second();
   void arm_watchdog();
   void on_watchdog();
   bool is_answer_to_flight(std::uint64_t ticket, std::string_view name);
-  void close_grant(Bytes peak, Bytes live_now);
+  Status begin_grant(Bytes grant);
+  // `reserved`: as told, where the model is on a device.
+  void close_grant(Bytes peak, Bytes live_now, std::optional<Bytes> reserved);
   void watch_retention();
   void finish(RunOutcome outcome);
   void give_back();
