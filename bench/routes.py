@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The length mix 80/15/5 through encoder-1024 (random weights) by every route and precision that was exported:
-the engine offline, all rows sorted, and the same requests through the server, saturated.
+"""The length mix 80/15/5 through encoder-1024 (random weights) by every route that was exported, in fp32 and bf16
+(native: fp32, a script decides for itself): the engine offline, all rows sorted, and the same requests through the
+server, saturated.
 
 Per case: offline_rps, server_rps, oracle (server ÷ offline of the same round), peak_bytes (highest use of the
 server's process tree by the kernel), min_cosine (to fp32, over the export's checks). `best_bf16_over_fifo`
@@ -29,7 +30,7 @@ class Routes:
         if not file.is_file():
             raise SystemExit(f"{file} is missing: ./dev setup --models --routes all")
         self.records = [r for r in json.loads(file.read_text())["artefacts"]
-                        if r["precision"] in ("fp32", "bf16")]
+                        if r["precision"] in (("fp32",) if r["route"] == "native" else ("fp32", "bf16"))]
         self.folder = mix.model_variant(model, self.scratch / "models")
         self.lengths = None
 
