@@ -112,7 +112,9 @@ TEST(CostModel, OneRowThatNeedsNoScratchDoesNotBendWhatIsSaidOfOtherShapes) {
       const double truth = convolutions({rows, length});
       EXPECT_GE(static_cast<double>(model.grant({rows, length}).count()), truth) << rows << " x " << length;
       const auto predicted = static_cast<double>(model.predict_peak({rows, length}).count());
-      if (rows > 1) EXPECT_NEAR(1, predicted / truth, 1e-4) << rows << " x " << length;
+      if (rows > 1) {
+        EXPECT_NEAR(1, predicted / truth, 1e-4) << rows << " x " << length;
+      }
     }
   }
   EXPECT_EQ(3U, model.exceptions().size());

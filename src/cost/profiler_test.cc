@@ -68,7 +68,9 @@ TEST(Profiler, LooksForTheLengthAtWhichTheProgramOfOneRowChanges) {
     const double truth = peak({1, length}, 0);
     const auto grant = static_cast<double>(model.grant({1, length}).count());
     EXPECT_GE(grant, truth) << length;
-    if (length <= 144 || length > 176) EXPECT_LE(grant, truth * 1.1) << length;
+    if (length <= 144 || length > 176) {
+      EXPECT_LE(grant, truth * 1.1) << length;
+    }
   }
 }
 

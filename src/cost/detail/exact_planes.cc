@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMostPlanes = 3;
 constexpr std::size_t kMostTerms = 3;
-constexpr std::size_t kMostSeeds = 20;  // points that planes are drawn through: 1,140 triples
+constexpr std::size_t kMostSeeds = 16;  // points that planes are drawn through: 560 triples
 constexpr double kMostExceptions = 0.25;
 
 using Members = std::uint64_t;  // a bit for each point
