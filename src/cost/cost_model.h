@@ -2,10 +2,10 @@
 // CostModel: learns peak bytes and time of a model's batches, at load and from every batch.
 //
 // Promises:
-//  1. Memory: non-negative least squares on [1, B, B·P, B·P²] (a maximum of a few such planes where
-//     one does not fit) on half of the shapes; the margin is calibrated on the other half. A measured
-//     shape is exact. grant = fit × (1 + margin), rounded up to 4 KiB, from 8 MiB on to
-//     64 KiB.
+//  1. Memory: non-negative least squares on [1, B, B·P, B·P²], or a maximum of up to three such planes, those
+//     that peaks lie on to the byte before any other, on half of the shapes; the margin is calibrated on the
+//     other half. A measured shape is exact. grant = fit × (1 + margin), rounded up to 4 KiB, from 8 MiB on
+//     to 64 KiB.
 //  2. An under-prediction raises its own bucket at once, without a cap; extrapolation to other shapes
 //     is bounded; bounds fall by at most 5 % per 100 batches.
 //  3. Deterministic and value-dependent models are told apart by repeats with different values.
