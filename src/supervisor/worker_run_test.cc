@@ -54,7 +54,7 @@ TEST_F(WorkerRun, MayStartTheNextBatchFromInsideTheAnswer) {
 TEST_F(WorkerRun, RefusesAGrantBeyondTheBudgetAndStaysIdle) {
   make_ready();
   const Bytes largest = worker_->largest_grant();
-  const Bytes cushion(budget_.root().limit().count() / 64);  // at most what it leaves
+  const Bytes cushion(budget_.root().limit().count() / 32);  // at most what it leaves
   EXPECT_EQ("over_budget", run(largest + cushion).reason());
   EXPECT_TRUE(worker_->is_idle());
   EXPECT_EQ(0, answers_);

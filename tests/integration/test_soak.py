@@ -56,33 +56,33 @@ def test_five_cycles_of_load_and_unload_leave_nothing(tiny, case):
     route, precision = case.split()
     assert case in need(tiny, route)
     result = soak("cycles", "--tiny", "--count", "5", "--for", "120s", "--route", route, "--precision", precision)
-    assert result["pass"], result
+    assert result["pass"], json.dumps(result)
     assert {name: seen["cycles"] for name, seen in result["cases"].items()} == {case: 5}
 
 
 def test_five_cycles_of_a_stub_leave_nothing():
     result = soak("cycles", "--count", "5", "--for", "60s", "--route", "stub")
-    assert result["pass"], result
+    assert result["pass"], json.dumps(result)
     assert result["cases"]["stub"]["cycles"] == 5
 
 
 def test_rotations_under_load_lose_nothing_and_run_nothing_twice():
     result = soak("rotation", "--count", "6", "--route", "stub", "--for", "60s")
-    assert result["pass"], result
+    assert result["pass"], json.dumps(result)
     assert result["cases"]["stub"]["rotations"] == 6
 
 
 def test_a_rotation_of_a_real_model_refuses_nobody(tiny):
     need(tiny, "trace")
     result = soak("rotation", "--tiny", "--count", "2", "--route", "trace", "--precision", "fp32", "--for", "60s")
-    assert result["pass"], result
+    assert result["pass"], json.dumps(result)
     assert result["cases"]["trace fp32"]["rotations"] == 2
 
 
 def test_after_twenty_thousand_requests_of_many_shapes_memory_is_flat(tiny):
     need(tiny, "trace")
     result = soak("remainder", "--tiny", "--count", "20000", "--route", "trace", "--precision", "fp32", "--for", "300s")
-    assert result["pass"], result
+    assert result["pass"], json.dumps(result)
     assert result["cases"]["trace fp32"]["answers"] == {"200": 20000}
 
 
