@@ -133,8 +133,10 @@ def main():
     parser.add_argument("--programs", nargs="*", help="run these test programs instead of ctest")
     options = parser.parse_args()
     build = options.build.resolve()
+    # malloc may fail in a test, under a sanitizer too.
     env = dict(os.environ, TONNAGE_BIN=str(build / "bin"), TONNAGE_MODELS=str(ROOT / "build/models"),
-               PYTHONPATH=str(ROOT / "python"), UBSAN_OPTIONS="print_stacktrace=1")
+               PYTHONPATH=str(ROOT / "python"), UBSAN_OPTIONS="print_stacktrace=1",
+               ASAN_OPTIONS="allocator_may_return_null=1", TSAN_OPTIONS="allocator_may_return_null=1")
 
     total = Tally()
     if options.programs:

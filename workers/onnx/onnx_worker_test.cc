@@ -13,6 +13,7 @@
 #include "kit/blocking_front.h"
 #include "testkit/example_messages.h"
 #include "testkit/front_runs.h"
+#include "testkit/sanitizer.h"
 
 namespace tonnage::onnx_worker {
 namespace {
@@ -215,6 +216,7 @@ TEST(OnnxWorker, SurvivesARefusalOfAnyAllocationOfABatch) {
 }
 
 TEST(OnnxWorker, CallsARefusalOfTheKernelPressureAndServesTheNextRun) {
+  if (testkit::kIsSanitized) GTEST_SKIP() << "not under a sanitizer (testkit/sanitizer.h)";
   auto front = start(scores_doc());
   ASSERT_TRUE(front.is_ok()) << why(front);
   (void)done_of(front->run(ids_run(*front, 1, 8, kPlenty)));
@@ -323,6 +325,7 @@ TEST(OnnxWorker, RefusesToLoadAboveTheLoadLimit) {
 }
 
 TEST(OnnxWorker, SaysThatTheRuntimeIsMissing) {
+  if (testkit::kIsSanitized) GTEST_SKIP() << "not under a sanitizer (testkit/sanitizer.h)";
   const Scratch scratch;
   (void)scratch.write("libonnxruntime.so.1", "no library");
   const std::string missing = why(start(scores_doc(), {{"LD_LIBRARY_PATH", scratch.path()}}));
@@ -342,6 +345,7 @@ TEST(OnnxWorker, TakesNothingButItselfAlongWhenItIsKilled) {
 // Shapes that never come twice must not cost memory for ever: what is left of 300 of them is the allocator's
 // slack, not a cache per shape.
 TEST(OnnxWorker, StaysFlatOverThreeHundredShapes) {
+  if (testkit::kIsSanitized) GTEST_SKIP() << "not under a sanitizer (testkit/sanitizer.h)";
   auto front = start(scores_doc());
   ASSERT_TRUE(front.is_ok()) << why(front);
   const Bytes live = done_of(front->run(ids_run(*front, 32, 512, kPlenty))).live;

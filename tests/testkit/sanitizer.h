@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether this is a build under a sanitizer: its malloc maps and keeps what it likes, and its runtime calls
+// dlopen in a program's place, so what a test says of resident bytes, limits of the kernel and search paths
+// is not so there.
+#pragma once
+
+namespace tonnage::testkit {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kIsSanitized = true;
+#else
+inline constexpr bool kIsSanitized = false;
+#endif
+
+}  // namespace tonnage::testkit
