@@ -92,8 +92,8 @@ void append_worker(std::string& out, const ServedModel& model, const pipeline::W
       "{{\"name\":{},\"state\":{},\"pid\":{},\"deaths\":{},\"threads\":{},\"base_bytes\":{},"
       "\"weights_bytes\":{},"
       "\"lease_bytes\":{},\"grant_bytes\":{},\"live_bytes\":{},\"live_baseline_bytes\":{},"
-      "\"resident_bytes\":{},\"device\":{},\"accounts\":{},\"retention\":{},\"enforcement\":\"{}\",\"last_"
-      "error\":{}}}",
+      "\"resident_bytes\":{},\"device\":{},\"accounts\":{},\"retention\":{},"
+      "\"enforcement\":\"{}\",\"last_error\":{}}}",
       json_string(slot.worker->options().name), json_string(supervisor::state_name(slot.worker->state())),
       slot.worker->pid(), slot.worker->deaths(), slot.worker->options().threads, memory.base.count(),
       memory.weights.count(), memory.lease.count(), memory.grant.count(), memory.live.count(),

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/completion.h"
+#include "base/device_name.h"
 #include "base/json_text.h"
 #include "base/status.h"
 
@@ -66,6 +67,14 @@ TEST(JsonText, EscapesAndReplacesWhatIsNotUtf8) {
   EXPECT_EQ(R"("a\"\\\n\u0001é")", json_string("a\"\\\n\x01\xc3\xa9"));
   EXPECT_EQ(R"("\ufffd\ufffdx")", json_string("\xc0\xafx"));
   EXPECT_EQ(R"("\ufffd")", json_string("\xe2").substr(0, 8));
+}
+
+TEST(DeviceName, IsCudaAndANumberOfUpToThreeDigits) {
+  EXPECT_EQ(0U, cuda_index("cuda:0"));
+  EXPECT_EQ(127U, cuda_index("cuda:127"));
+  for (const char* other :
+       {"", "cpu", "cuda", "cuda:", "cuda:-1", "cuda:1x", "cuda: 1", "cuda:1000", "CUDA:0"})
+    EXPECT_EQ(std::nullopt, cuda_index(other)) << other;
 }
 
 }  // namespace

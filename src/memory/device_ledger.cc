@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
+#include <optional>
 #include <utility>
+
+#include "base/device_name.h"
 
 namespace tonnage::memory {
 
@@ -32,7 +34,7 @@ Result<std::unique_ptr<DevicePort>> Devices::open_nvml(unsigned index) {
 
 Result<DeviceLedger*> Devices::ledger(const std::string& name) {
   if (const auto known = ledgers_.find(name); known != ledgers_.end()) return known->second.get();
-  const std::optional<unsigned> index = device_index(name);
+  const std::optional<unsigned> index = cuda_index(name);
   if (!index)
     return invalid("bad_device", fmt::format("'{}' is no device; allowed: cuda:0, cuda:1, …", name));
   TONNAGE_ASSIGN(std::unique_ptr<DevicePort> driver, open_(*index));
@@ -50,16 +52,6 @@ void Devices::on_release(std::function<void()> fn) { on_release_ = std::move(fn)
 
 void Devices::look() {
   for (auto& [name, ledger] : ledgers_) ledger->look();
-}
-
-std::optional<unsigned> device_index(std::string_view name) {
-  constexpr std::string_view kPrefix = "cuda:";
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  const std::string_view digits = name.substr(kPrefix.size());
-  unsigned index = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  return index;
 }
 
 }  // namespace tonnage::memory

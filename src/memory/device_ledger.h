@@ -16,7 +16,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "base/bytes.h"
 #include "base/function.h"
@@ -71,8 +70,5 @@ class Devices {
   std::function<void()> on_release_;
   std::map<std::string, std::unique_ptr<DeviceLedger>> ledgers_;
 };
-
-// The index of "cuda:N"; nothing where it is none.
-std::optional<unsigned> device_index(std::string_view name);
 
 }  // namespace tonnage::memory

@@ -14,8 +14,8 @@
 //  4. Slack is the highest that was ever resident minus the most tensor bytes there ever were: free pages
 //     from an earlier batch are room for the next one, not overhead on top of it. It starts at 8 MiB, and a
 //     grant far above all that was measured (a quarter and 1 MiB) starts from 8 MiB again.
-//  5. Live tensors that the model keeps after a batch are no room: the next grant comes on top of them.
 //     It never falls below `least_slack`, by which a device's allocator may go beyond a grant.
+//  5. Live tensors that the model keeps after a batch are no room: the next grant comes on top of them.
 //  6. largest_grant() leaves 1/32 of the room, by which overhead varies from batch to batch.
 //  7. With a factor above 1 (a worker whose tensors are not all of its memory) each byte that is or
 //     may become resident is charged that many times, so that the next batch may need more than any before.
@@ -33,9 +33,6 @@ namespace tonnage::memory {
 
 // What is taken for overhead before anything was measured.
 inline constexpr Bytes kFirstSlack = mib(8);
-// By so much a device's allocator, which takes whole segments, may go beyond a grant
-// (workers/torch/gpu_meter.h).
-inline constexpr Bytes kSegmentSlack = mib(20);
 
 class Lease {
  public:

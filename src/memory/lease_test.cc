@@ -205,14 +205,15 @@ TEST_F(LeaseTest, NeedsNoReadingInsideWhatIsKnownToBeResident) {
 
 TEST(DeviceLease, NeverPlansWithLessSlackThanASegmentThatTheAllocatorMayTakeBeyondAGrant) {
   Budget budget("cuda:0", mib(200));
-  Lease lease(budget.root().child("lease"), kReady, Bytes(), 1.0, kSegmentSlack);
+  constexpr Bytes kSegment = mib(20);
+  Lease lease(budget.root().child("lease"), kReady, Bytes(), 1.0, kSegment);
   for (int i = 0; i < 20; ++i) {
     ASSERT_TRUE(lease.begin(mib(50)).is_ok());
     EXPECT_GE(lease.amount(), mib(70));
     lease.end(kReady + mib(50), mib(50));
   }
-  EXPECT_EQ(kSegmentSlack, lease.slack());
-  EXPECT_LE(lease.largest_grant() + kSegmentSlack, mib(200));
+  EXPECT_EQ(kSegment, lease.slack());
+  EXPECT_LE(lease.largest_grant() + kSegment, mib(200));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/device_name.h"
 #include "config/reader.h"
 #include "model/detail/consistency.h"
 #include "model/detail/derive_length.h"
@@ -22,7 +23,6 @@ constexpr std::int64_t kMaxWindow = 512;     // planner::kMaxWindow
 constexpr std::int64_t kMaxModelLength = 1 << 20;
 constexpr std::int64_t kMaxRowsPerRequest = 1 << 20;
 constexpr std::int64_t kMaxChunks = 1024;
-constexpr std::size_t kMostDeviceDigits = 3;
 
 void read_datatype(Reader& reader, TensorSpec& tensor) {
   std::string name;
@@ -211,12 +211,7 @@ void read_sharing(Reader& reader, ModelSpec& spec) {
 void read_device(Reader& reader, ModelSpec& spec) {
   reader.text("device", spec.device);
   if (spec.device == "cpu") spec.device.clear();
-  const std::string_view index =
-      std::string_view(spec.device).substr(std::min<std::size_t>(spec.device.size(), 5));
-  const bool is_cuda = spec.device.starts_with("cuda:") && !index.empty() &&
-                       index.size() <= kMostDeviceDigits &&
-                       std::ranges::all_of(index, [](char c) { return c >= '0' && c <= '9'; });
-  if (!spec.device.empty() && !is_cuda)
+  if (!spec.device.empty() && !cuda_index(spec.device))
     reader.fail("device", fmt::format("is \"{}\"; allowed: \"cpu\", \"cuda:0\", \"cuda:1\", …", spec.device));
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "testkit/pipeline_rig.h"
+#include "wire/messages.h"
 
 namespace tonnage::pipeline {
 namespace {
@@ -65,7 +66,7 @@ TEST(DeviceModel, RunsBatchesThatTheHostCouldNotHoldAndNeverLeavesTheDevicesBudg
     EXPECT_TRUE(outcome->status->is_ok()) << outcome->status->to_string();
   }
   EXPECT_GT(largest, mib(200)) << "more than the whole host's budget";
-  EXPECT_LE(largest + memory::kSegmentSlack, mib(500)) << "900 less context and weights";
+  EXPECT_LE(largest + wire::kSegmentSlack, mib(500)) << "900 less context and weights";
   EXPECT_LT(rig.on_host(), mib(60));
 }
 

@@ -11,9 +11,9 @@
 //     that process.
 //  5. Weights, base, loading and lease are charged before they are used, and given back on exit. Where
 //     the budget lacks them, last_error() says how much is missing; it starts when they are free.
-//  6. A model on a device has its grants, and an account of each kind, on the device's ledger; on the host's
-//  it
-//     is charged for what is resident there. A worker that does not say that it is on the device is replaced.
+//  6. A model on a device has its grants, and an account of each kind, on the device's ledger; on the
+//     host's it is charged for what is resident there. A worker that does not say that it is on the device is
+//     replaced.
 // Threads: the loop. Owns: process, segments, lease.
 #pragma once
 

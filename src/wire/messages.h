@@ -61,6 +61,10 @@ struct Failed {
   std::string reason{};  // stable word: bad_model_file, missing_weights, over_grant, …
   std::string text{};
 };
+// A device's allocator takes memory in segments, the last of which is rarely full: by so much what it has
+// reserved may go beyond live + grant.
+inline constexpr Bytes kSegmentSlack = mib(20);
+
 // front → worker. Input i is input i of the LoadDoc.
 struct Run {
   std::uint32_t slot = 0;

@@ -16,12 +16,13 @@
 #include <utility>
 #include <variant>
 
+#include "base/device_name.h"
 #include "base/json_text.h"
 #include "base/random.h"
 #include "base/spans.h"
 #include "kit/blocking_front.h"
 #include "memory/device_ledger.h"
-#include "memory/lease.h"
+#include "wire/messages.h"
 
 namespace tonnage::acceptance {
 namespace {
@@ -157,7 +158,7 @@ void check_grants(const Given& given, BlockingFront& front, Random& random, Repo
     const auto* done = second.is_ok() ? std::get_if<wire::Done>(&*second) : nullptr;
     if (done == nullptr) continue;
     // On a device what is told as resident is what its allocator has reserved.
-    const Bytes allowed = done->live + grant + memory::kSegmentSlack;
+    const Bytes allowed = done->live + grant + wire::kSegmentSlack;
     const Bytes held = given.on_device() ? done->resident : done->live + done->peak;
     worst = std::max(worst, saturating_sub(held, allowed));
   }
@@ -252,7 +253,7 @@ int run(const Given& given) {
   report.add("device", json_string(given.device));
   std::unique_ptr<memory::DevicePort> driver;
   Bytes used_before;
-  if (const auto index = memory::device_index(given.device)) {
+  if (const auto index = cuda_index(given.device)) {
     auto opened = memory::Devices::open_nvml(*index);
     report.require(opened.is_ok(), "the driver answers: " + opened.status().to_string());
     if (opened.is_ok()) driver = std::move(opened).value();

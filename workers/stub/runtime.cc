@@ -15,10 +15,10 @@
 namespace tonnage::stub {
 namespace {
 
-// The private exception of a broken device; every later run fails as well.
 // Of the allocator of the device that is pretended.
 constexpr Bytes kSegment = mib(2);
 
+// The private exception of a broken device; every later run fails as well.
 class DeviceBroken final : public std::exception {};
 
 std::uint64_t tokens_of(const kit::RunView& view) {

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 
+#include "wire/messages.h"
+
 namespace tonnage::torch_worker {
 
 void GpuMeter::begin(Bytes grant) {
   baseline_ = stats_.allocated();
   refusals_ = stats_.refusals();
-  const Bytes allowed = baseline_ + grant + kSegmentSlack;
+  const Bytes allowed = baseline_ + grant + wire::kSegmentSlack;
   // Bytes cached by a larger batch would let this one go above its grant.
   if (stats_.reserved() > allowed) stats_.release_cached();
   limit_ = std::min(stats_.total(), std::max(allowed, stats_.reserved()));

@@ -4,7 +4,8 @@
 // Not run on a GPU yet: tested against a fake GpuStats; tests/gpu/acceptance.sh is for the day there is one.
 //
 // Promises, beside those of a TensorMemory:
-//  1. During a batch reserved bytes stay at or below live + grant + kSegmentSlack, or at what was reserved
+//  1. During a batch reserved bytes stay at or below live + grant + wire::kSegmentSlack, or at what was
+//  reserved
 //     before it if that is more and could not be released. So a grant is capped, not exact to the byte.
 //  2. Why a batch failed is read from the allocator's own count of refusals: what would have gone above the
 //     limit is over_grant, what the device lacked below it is pressure.
@@ -16,9 +17,6 @@
 #include "torch/gpu_stats.h"
 
 namespace tonnage::torch_worker {
-
-// The allocator takes memory from the device in segments; the last one is rarely full.
-inline constexpr Bytes kSegmentSlack = mib(20);
 
 class GpuMeter final : public kit::TensorMemory {
  public:

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "wire/messages.h"
+
 namespace tonnage::torch_worker {
 namespace {
 
@@ -116,7 +118,7 @@ TEST_F(GpuMeterTest, NoBatchReservesMoreThanItsGrantAndOneSegmentAboveWhatIsLive
     meter.begin(grant);
     Bytes held;
     while (gpu.allocate(mib(3))) held += mib(3);
-    EXPECT_LE(meter.reserved(), mib(301) + grant + kSegmentSlack);
+    EXPECT_LE(meter.reserved(), mib(301) + grant + wire::kSegmentSlack);
     EXPECT_TRUE(meter.over_grant());
     gpu.free(held);
     meter.end();

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <string_view>
 #include <utility>
 
+#include "base/device_name.h"
 #include "kit/failure.h"
 #include "torch/aoti_model.h"
 #include "torch/libtorch.h"
@@ -15,7 +15,6 @@ namespace tonnage::torch_worker {
 namespace {
 
 constexpr const char* kHost = "cpu";
-constexpr std::string_view kCuda = "cuda:";
 
 struct LoadedModel {
   std::unique_ptr<Model> model;
@@ -29,16 +28,6 @@ std::string option(const wire::LoadDoc& doc, const char* key, const char* otherw
 }
 
 std::string device_of(const wire::LoadDoc& doc) { return option(doc, "device", kHost); }
-
-// The index of "cuda:N".
-std::optional<int> cuda_index(std::string_view device) {
-  if (!device.starts_with(kCuda)) return std::nullopt;
-  const std::string_view digits = device.substr(kCuda.size());
-  int index = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-  if (error != std::errc() || end != digits.data() + digits.size() || index < 0) return std::nullopt;
-  return index;
-}
 
 // What the export wrote beside the weights: inputs, outputs and facts, if it is there and readable.
 wire::LoadedDoc doc_of(const Model& model) {
@@ -134,9 +123,9 @@ Result<kit::Loaded> TorchRuntime::load(const wire::LoadDoc& doc) {
 
 Status TorchRuntime::choose_device(const std::string& device) {
   if (device == kHost) return Status::ok();
-  const std::optional<int> index = cuda_index(device);
+  const std::optional<unsigned> index = cuda_index(device);
   if (!index) return invalid("bad_load_doc", "device '" + device + "'; allowed: cpu, cuda:0, cuda:1, …");
-  TONNAGE_ASSIGN(stats_, open_device_(*index));
+  TONNAGE_ASSIGN(stats_, open_device_(static_cast<int>(*index)));
   device_ = std::make_unique<GpuMeter>(*stats_);
   return wake_device(device);
 }

@@ -10,8 +10,8 @@ namespace {
 constexpr double kGoodFit = 0.0005;            // worst relative error that too few planes may keep
 constexpr double kLeastMargin = 0.005;         // deterministic: the rounding is on top
 constexpr double kLeastMarginOfValues = 0.03;  // value-dependent
-constexpr double kException = 0.01;
-constexpr double kMarginOfFew = 0.10;  // too few shapes to hold any back
+constexpr double kException = 0.01;            // relative; a sample that far below its planes is one
+constexpr double kMarginOfFew = 0.10;          // too few shapes to hold any back
 constexpr std::size_t kFewShapes = 4;
 
 bool is_inside(Shape small, Shape large) { return small.rows <= large.rows && small.length <= large.length; }

@@ -9,6 +9,7 @@
 #include "batch/split.h"
 #include "memory/lease.h"
 #include "pipeline/measure/shape_run.h"
+#include "wire/messages.h"
 
 namespace tonnage::pipeline {
 namespace {
@@ -21,7 +22,7 @@ std::uint32_t shortest_of(const model::ModelSpec& spec) { return spec.has_length
 
 Bytes check_room(const model::ModelSpec& spec, const cost::CostModel& cost) {
   return cost.grant({1, shortest_of(spec)}) +
-         (spec.device.empty() ? memory::kFirstSlack : memory::kSegmentSlack);
+         (spec.device.empty() ? memory::kFirstSlack : wire::kSegmentSlack);
 }
 
 std::vector<CheckShape> check_shapes(const model::ModelSpec& spec, const cost::CostModel& cost, Bytes free) {

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "wire/messages.h"
+
 namespace tonnage::supervisor::detail {
 
 Status missing(std::string_view what, Bytes needed, const memory::Account& account) {
@@ -50,7 +52,7 @@ Status DeviceShare::settle(pid_t pid, Bytes weights, Bytes reserved) {
   loading_.release();
   TONNAGE_TRY(weights_.transfer(weights_account_));
   TONNAGE_TRY(base_.transfer(base_account_));
-  lease_.emplace(lease_account_, use_, Bytes(), 1.0, memory::kSegmentSlack);
+  lease_.emplace(lease_account_, use_, Bytes(), 1.0, wire::kSegmentSlack);
   return Status::ok();
 }
 

@@ -3,11 +3,9 @@
 //
 // Promises:
 //  1. Context, weights and loading are charged before there is a process, and settled when it is ready to
-//  what
-//     the driver says that the process holds.
+//     what the driver says that the process holds.
 //  2. The lease is the high-water of what it took since: reserved bytes of its allocator as it tells after
-//  each
-//     batch, and the driver's word each second, whichever is more.
+//     each batch, and the driver's word each second, whichever is more.
 //  3. Where the driver names no processes (in many containers), a context is taken for kContextAssumed.
 // Threads: the loop. Owns: the charges. Fails with: unavailable/over_budget (how much is missing).
 #pragma once
