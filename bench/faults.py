@@ -7,6 +7,7 @@ bench fails when one is missed. Cold start is what the kill is compared with: em
 first good answer.
 """
 
+import functools
 import http.client
 import json
 import os
@@ -72,6 +73,7 @@ class Faults:
     def __init__(self, binaries, folder):
         self.binaries, self.folder = binaries, Path(folder)
         self.steady = repository(self.folder / "steady", "steady", STEADY_LENGTH, sleep_ms=2)
+        self.steady_state = self.folder / "state"
         self.liar = repository(self.folder / "liar", "liar", LIAR_LENGTH, **LIAR)
 
     def server(self, models, **kinds):
@@ -81,6 +83,10 @@ class Faults:
         """Seconds that a batch of one row is predicted to take, by the profile in `state`, which is made if need be."""
         seen = harness.call(self.binaries / "tonnage", "inspect", model, "--memory", MEMORY, "--state", state, "--json")
         return next(p["time_ms"] for p in seen["grid"] if (p["rows"], p["length"]) == (1, length)) / 1e3
+
+    @functools.cached_property
+    def steady_batch(self):
+        return self.predicted(self.steady / "steady", STEADY_LENGTH, self.steady_state)
 
     def cold_start(self):
         began = time.monotonic()
@@ -92,9 +98,8 @@ class Faults:
 
     def kill(self):
         """kill -9 of the worker while 16 clients wait for it: everyone is answered."""
-        state = self.folder / "state"
-        predicted = self.predicted(self.steady / "steady", STEADY_LENGTH, state)
-        with self.server(self.steady, state=state) as server:
+        predicted = self.steady_batch
+        with self.server(self.steady, state=self.steady_state) as server:
             load = subprocess.Popen(
                 [self.binaries / "tonnage", "load", "--url", server.url, "--model", "steady", "--ids", "--format",
                  "binary", "--mix", "100/0/0", "--saturate", "16", "--for", "5s", "--json"],
@@ -134,9 +139,8 @@ class Faults:
 
     def queue_timeout(self):
         """Rows that wait behind a stopped worker are answered when their deadline passes."""
-        state = self.folder / "state"
-        predicted = self.predicted(self.steady / "steady", STEADY_LENGTH, state)
-        with self.server(self.steady, state=state) as server:
+        predicted = self.steady_batch
+        with self.server(self.steady, state=self.steady_state) as server:
             clients = [Client(server, "steady") for _ in range(WAITING + 1)]
             for client in clients:
                 client.infer()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import models
 from soak import run_cases
+from stub_models import ONE_WORKER, stub_model
 from tonnage.serving import Server
 
 COUNT = 50
@@ -81,7 +82,7 @@ def soak_case(options, case):
         repository = Path(folder, "models")
         repository.mkdir()
         if case is None:
-            models.stub_model(repository, NAME, {"model": "quadratic", "weight_bytes": "16MiB"})
+            stub_model(repository, NAME, "quadratic", models.ANY_IDS + ONE_WORKER, weight_bytes="16MiB")
         else:
             os.symlink(case.folder, repository / NAME)
         return soak(options, repository, case.flags if case else (), options.count or COUNT)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What soaks share: a stub model, calls, and the kernel's readings."""
+"""What soaks share: the text of a stub model, calls, and the kernel's readings."""
 
 import contextlib
 import json
@@ -11,7 +11,8 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-STUB = """route = "stub"
+# For tools/stub_models.py. Without a stated range, what warm-up sends are zeros and ones only.
+ANY_IDS = """
 max_length = 64
 [[input]]
 name = "ids"
@@ -21,20 +22,7 @@ dims = [-1, -1]
 name = "sum"
 datatype = "FP32"
 dims = [-1, 1]
-[workers]
-threads = 1
-{more}
-[stub]
-{stub}
 """
-
-
-def stub_model(root, name, stub, more=""):
-    """Without a stated range, what warm-up sends are zeros and ones only."""
-    folder = Path(root, name)
-    folder.joinpath("1").mkdir(parents=True)
-    lines = "\n".join(f"{key} = {json.dumps(value)}" for key, value in stub.items())
-    folder.joinpath("model.toml").write_text(STUB.format(more=more, stub=lines))
 
 
 def call(server, path, body=None, method="POST", timeout=300):

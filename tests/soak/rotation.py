@@ -15,6 +15,7 @@ from pathlib import Path
 import models
 from clients import Clients, Load
 from soak import run_cases
+from stub_models import ONE_WORKER, batching, stub_model
 from tonnage.serving import Server
 
 SECONDS = 1800
@@ -60,9 +61,8 @@ def measured_budget(options, folder, name, log):
 def soak_stub(options, count):
     with tempfile.TemporaryDirectory(prefix="tonnage-soak-") as folder:
         repository, executed = Path(folder, "models"), Path(folder, "executed.txt")
-        models.stub_model(repository, "rotated", {
-            "model": "slow_load", "load_ms": 20, "weight_bytes": "64MiB", "sleep_ms": BATCH_MS,
-            "bytes_per_token": "64KiB", "execution_log": str(executed)}, "[batching]\nmax_rows = 1")
+        stub_model(repository, "rotated", "slow_load", models.ANY_IDS + ONE_WORKER + batching("max_rows = 1"), load_ms=20,
+                   weight_bytes="64MiB", sleep_ms=BATCH_MS, bytes_per_token="64KiB", execution_log=str(executed))
         budget = measured_budget(options, repository, "rotated", str(Path(folder, "log.jsonl")))
         executed.write_text("")
         arguments = ("--model-control", "explicit", "--memory", budget, "--ingress", 1 << 20)
