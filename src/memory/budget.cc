@@ -29,7 +29,9 @@ struct Account::Tree {
     Entries entries;
     int fail_in = 0;  // charges until one fails; 0 = none
     std::shared_ptr<UniqueFunction<void()>> on_release;
+    std::shared_ptr<UniqueFunction<void()>> on_shortage;
 
+    const Entry& root() const { return entries.front(); }
     bool is_chosen_to_fail() { return fail_in > 0 && --fail_in == 0; }
     // Checks, then adds, on every account from `entry` up to (not including) `end`.
     Status take(Entry* entry, const Entry* end, Bytes amount);
@@ -40,9 +42,11 @@ struct Account::Tree {
 
   Guarded<Ledger> ledger;
 
+  Status take(Entry* entry, Bytes amount);
   void give_back(Entry* entry, Bytes amount);
   // Takes the lock only to find the receiver: it is free to charge again.
-  void tell_release();
+  void tell(std::shared_ptr<UniqueFunction<void()>> Ledger::*whom);
+  void tell_release() { tell(&Ledger::on_release); }
 };
 
 struct Account::State {
@@ -116,11 +120,23 @@ void Account::Tree::give_back(Entry* entry, Bytes amount) {
   tell_release();
 }
 
-void Account::Tree::tell_release() {
+Status Account::Tree::take(Entry* entry, Bytes amount) {
+  Status taken;
+  bool is_short = false;
+  {
+    auto held = ledger.lock();
+    taken = held->take(entry, nullptr, amount);
+    is_short = !taken.is_ok() && amount > held->root().room();
+  }
+  if (is_short) tell(&Ledger::on_shortage);
+  return taken;
+}
+
+void Account::Tree::tell(std::shared_ptr<UniqueFunction<void()>> Ledger::*whom) {
   std::shared_ptr<UniqueFunction<void()>> receiver;
   {
     auto held = ledger.lock();
-    receiver = held->on_release;
+    receiver = (*held).*whom;
   }
   if (receiver) (*receiver)();
 }
@@ -157,9 +173,7 @@ void Charge::merge(Charge other) {
 Status Charge::grow_to(Bytes to) {
   TONNAGE_CHECK(account_ != nullptr, "a charge without an account cannot grow");
   TONNAGE_CHECK(to >= amount_, "grow_to below the amount");
-  Account::Tree& tree = *account_->state_->tree;
-  auto held = tree.ledger.lock();
-  TONNAGE_TRY(held->take(&*account_->state_->entry, nullptr, to - amount_));
+  TONNAGE_TRY(account_->state_->tree->take(&*account_->state_->entry, to - amount_));
   amount_ = to;
   return Status::ok();
 }
@@ -236,14 +250,18 @@ Bytes Account::overdraft() const {
 }
 
 Result<Charge> Account::charge(Bytes amount) {
-  auto held = state_->tree->ledger.lock();
-  TONNAGE_TRY(held->take(&*state_->entry, nullptr, amount));
+  TONNAGE_TRY(state_->tree->take(&*state_->entry, amount));
   return Charge(this, amount);
 }
 
 Charge Account::record(Bytes amount) {
-  auto held = state_->tree->ledger.lock();
-  Tree::Ledger::add(&*state_->entry, nullptr, amount);
+  bool is_short = false;
+  {
+    auto held = state_->tree->ledger.lock();
+    Tree::Ledger::add(&*state_->entry, nullptr, amount);
+    is_short = held->root().used > held->root().limit;
+  }
+  if (is_short) state_->tree->tell(&Tree::Ledger::on_shortage);
   return {this, amount};
 }
 
@@ -312,6 +330,12 @@ void Budget::on_release(UniqueFunction<void()> fn) {
   auto receiver = fn ? std::make_shared<UniqueFunction<void()>>(std::move(fn)) : nullptr;
   auto held = root_->state_->tree->ledger.lock();
   held->on_release.swap(receiver);
+}
+
+void Budget::on_shortage(UniqueFunction<void()> fn) {
+  auto receiver = fn ? std::make_shared<UniqueFunction<void()>>(std::move(fn)) : nullptr;
+  auto held = root_->state_->tree->ledger.lock();
+  held->on_shortage.swap(receiver);
 }
 
 void Budget::fail_nth_charge(int n) {

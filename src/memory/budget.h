@@ -106,6 +106,9 @@ class Budget {
   Account& root();
   // Called after memory came back, outside the lock, on the thread that gave it back.
   void on_release(UniqueFunction<void()> fn);
+  // Called after the root had no room for a charge, or a recorded fact went over its limit; as above, on
+  // the thread that asked.
+  void on_shortage(UniqueFunction<void()> fn);
   // For tests: the n-th charge from now (1 = the next) fails, once.
   void fail_nth_charge(int n);
 

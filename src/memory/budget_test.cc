@@ -159,6 +159,31 @@ TEST(Budget, TellsAReleaseOutsideItsLock) {
   EXPECT_EQ(3, told);
 }
 
+TEST(Budget, TellsAShortageOfTheWholeOutsideItsLock) {
+  Budget host("host", mib(10));
+  Account& small = host.root().child("small", mib(1));
+  int told = 0;
+  host.on_shortage([&] {
+    ++told;
+    EXPECT_LE(host.root().available(), mib(10));  // deadlocks under the lock
+  });
+  Charge most = host.root().charge(mib(9)).value();
+  EXPECT_FALSE(small.charge(mib(1) + Bytes(1)).is_ok());
+  EXPECT_EQ(1, told) << "1 MiB is left of the whole, too";
+  EXPECT_FALSE(most.grow_to(mib(11)).is_ok());
+  EXPECT_EQ(2, told);
+  const Charge fact = small.record(mib(2));
+  EXPECT_EQ(3, told) << "one above the limit of all";
+}
+
+TEST(Budget, AFullAccountInARoomyOneIsNoShortageOfTheWhole) {
+  Budget host("host", mib(10));
+  bool is_told = false;
+  host.on_shortage([&] { is_told = true; });
+  EXPECT_FALSE(host.root().child("small", mib(1)).charge(mib(2)).is_ok());
+  EXPECT_FALSE(is_told);
+}
+
 TEST(Budget, FailsTheNthChargeOnce) {
   Budget host("host", mib(10));
   host.fail_nth_charge(2);

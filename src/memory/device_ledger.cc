@@ -45,10 +45,14 @@ Result<DeviceLedger*> Devices::ledger(const std::string& name) {
   made->budget().on_release([this] {
     if (on_release_) on_release_();
   });
+  made->budget().on_shortage([this] {
+    if (on_shortage_) on_shortage_();
+  });
   return ledgers_.emplace(name, std::move(made)).first->second.get();
 }
 
 void Devices::on_release(std::function<void()> fn) { on_release_ = std::move(fn); }
+void Devices::on_shortage(std::function<void()> fn) { on_shortage_ = std::move(fn); }
 
 void Devices::look() {
   for (auto& [name, ledger] : ledgers_) ledger->look();

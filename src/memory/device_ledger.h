@@ -59,8 +59,9 @@ class Devices {
 
   // "cuda:0", counted as nvidia-smi does. The ledger lives as long as this.
   Result<DeviceLedger*> ledger(const std::string& name);
-  // After memory came back on one of them (Budget::on_release).
+  // What Budget tells, of each of them.
   void on_release(std::function<void()> fn);
+  void on_shortage(std::function<void()> fn);
   void look();
   const std::map<std::string, std::unique_ptr<DeviceLedger>>& all() const { return ledgers_; }
 
@@ -68,6 +69,7 @@ class Devices {
   Bytes limit_;
   Open open_;
   std::function<void()> on_release_;
+  std::function<void()> on_shortage_;
   std::map<std::string, std::unique_ptr<DeviceLedger>> ledgers_;
 };
 

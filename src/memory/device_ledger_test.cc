@@ -83,14 +83,19 @@ TEST_F(DevicesTest, ADriverThatStopsAnsweringLeavesTheLastFactsInTheLedger) {
   EXPECT_EQ(mib(100), ledger.root().child("others").used());
 }
 
-TEST_F(DevicesTest, MemoryThatComesBackIsTold) {
+TEST_F(DevicesTest, MemoryThatComesBackOrDoesNotSufficeIsTold) {
   Devices devices(Bytes(), open);
-  int told = 0;
-  devices.on_release([&] { ++told; });
+  int came_back = 0;
+  int too_little = 0;
+  devices.on_release([&] { ++came_back; });
+  devices.on_shortage([&] { ++too_little; });
   DeviceLedger& ledger = **devices.ledger("cuda:0");
-  told = 0;
+  came_back = 0;
   { const auto charge = ledger.root().charge(mib(1)); }
-  EXPECT_EQ(1, told);
+  EXPECT_EQ(1, came_back);
+  EXPECT_EQ(0, too_little);
+  EXPECT_FALSE(ledger.root().charge(ledger.root().limit()).is_ok());
+  EXPECT_EQ(1, too_little);
 }
 
 TEST(Devices, OnARealMachineAgreeWithItsDriver) {

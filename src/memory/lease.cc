@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace tonnage::memory {
 namespace {
@@ -21,7 +22,8 @@ Lease::Lease(Account& account, Bytes resident_when_ready, Bytes data_when_ready,
       data_ready_(data_when_ready),
       charged_per_byte_(charged_per_byte),
       least_slack_(least_slack),
-      slack_(first_slack()) {}
+      slack_(first_slack()),
+      growth_(first_slack()) {}
 
 Bytes Lease::charged(Bytes resident) const {
   return charged_per_byte_ > 1.0 ? scale(resident, charged_per_byte_) : resident;
@@ -44,12 +46,12 @@ Bytes Lease::room() const {
   return saturating_sub(scale(chargeable, 1.0 / charged_per_byte_), kib(4));
 }
 
-Bytes Lease::largest_grant() const {
+Bytes Lease::largest_grant(Bytes resident) const {
   // For tensors, kept ones included.
   const Bytes most = usable(room());
   const Bytes beyond = saturating_sub(most, std::max(slack_, first_slack()));
   const Bytes tensors = beyond > explored() ? beyond : std::min(explored(), saturating_sub(most, slack_));
-  return saturating_sub(tensors, kept_);
+  return std::max(saturating_sub(tensors, kept_), saturating_sub(most, resident + growth_));
 }
 
 Status Lease::begin(Bytes grant) {
@@ -62,6 +64,7 @@ Status Lease::begin(Bytes grant) {
         .with_retry_after(1);
   }
   grant_ = grant;
+  before_ = resident_high_;
   return Status::ok();
 }
 
@@ -76,6 +79,7 @@ void Lease::observe(Bytes resident) { raise_to(saturating_sub(resident, ready_))
 
 void Lease::end(Bytes resident, Bytes peak, Bytes highest) {
   learn_peak(peak);
+  learn_growth(peak, saturating_sub(resident, ready_), saturating_sub(highest, ready_));
   highest_ = std::max(highest_, saturating_sub(highest, ready_));
   raise_to(saturating_sub(resident, ready_));
   slack_ = std::max(least_slack_, saturating_sub(highest_, tensor_high_));
@@ -83,7 +87,19 @@ void Lease::end(Bytes resident, Bytes peak, Bytes highest) {
   charge_.shrink_to(charged(resident_high_) + rest());
 }
 
-void Lease::end_unread(Bytes peak) { learn_peak(peak); }
+// A high-water mark that stands where it stood is that of an earlier batch, and what batches took that were
+// not read belongs to none of them alone.
+void Lease::learn_growth(Bytes peak, Bytes resident, Bytes highest) {
+  Bytes most = std::max(resident, resident_high_);
+  if (highest > settled_highest_) most = std::max(most, highest);
+  settled_highest_ = std::max(settled_highest_, highest);
+  if (std::exchange(is_read_, true)) growth_ = std::max(growth_, saturating_sub(most, before_ + peak));
+}
+
+void Lease::end_unread(Bytes peak) {
+  learn_peak(peak);
+  is_read_ = false;
+}
 
 void Lease::learn_peak(Bytes peak) {
   grant_ = Bytes();
@@ -93,7 +109,8 @@ void Lease::learn_peak(Bytes peak) {
 
 void Lease::settle(Bytes resident) {
   const Bytes now = saturating_sub(resident, ready_);
-  resident_high_ = now;  // what was learned about slack stays
+  is_read_ = true;
+  resident_high_ = settled_ = settled_highest_ = now;  // what was learned about slack stays
   const Bytes held = charged(now);
   if (held > amount()) charge_.merge(account_.record(held - amount()));
   charge_.shrink_to(std::max(held, grant_ == Bytes() ? Bytes() : charged(kept_ + grant_ + slack_)));

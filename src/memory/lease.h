@@ -17,7 +17,10 @@
 //     It never falls below `least_slack`, by which a device's allocator may go beyond a grant.
 //  5. Live tensors that the model keeps after a batch are no room: the next grant comes on top of them.
 //  6. largest_grant() leaves 1/32 of the room, by which overhead varies from batch to batch.
-//  7. With a factor above 1 (a worker whose tensors are not all of its memory) each byte that is or
+//  7. What is resident, a grant and the most that a batch ever grew by beyond its tensors (8 MiB at first) is
+//     enough for any batch. After a trim that is less than the slack that many small batches showed
+//     together, so that a large one is not kept out for ever by pages that are gone.
+//  8. With a factor above 1 (a worker whose tensors are not all of its memory) each byte that is or
 //     may become resident is charged that many times, so that the next batch may need more than any before.
 // Grants of a device are served in ticket order by GrantQueue (memory/grant_queue.h).
 // Threads: the loop. Owns: the lease charge. Fails with: overloaded/over_budget.
@@ -50,18 +53,20 @@ class Lease {
   Bytes resident_high() const { return resident_high_; }
   Bytes highest_peak() const { return highest_peak_; }  // of tensors, of one batch
 
-  // Lease that `grant` tensor bytes would need: max(lease, (kept + grant + slack) × factor).
+  // Lease that `grant` tensor bytes would need: max(lease, (kept + grant + slack) × factor), or less by 7.
   Bytes needed_for(Bytes grant) const;
   // Largest grant that could begin now: inside the lease, or with what the account can still give.
-  Bytes largest_grant() const;
+  Bytes largest_grant() const { return largest_grant(resident_high_); }
+  // … and after a trim: at least as much.
+  Bytes largest_grant_when_trimmed() const { return largest_grant(std::min(resident_high_, settled_)); }
   Status begin(Bytes grant);
   // Room less what largest_grant() leaves of it.
   static Bytes usable(Bytes room) { return room - Bytes(room.count() / kCushion); }
   // The least room of which so much is usable.
   static Bytes room_for(Bytes used) { return used + Bytes(used.count() / (kCushion - 1)); }
   // `resident` = RssAnon read by the front after the batch; peak = tensor bytes the worker reported;
-  // highest = the most that was resident at any time since ready, where the kernel knows it: a worker
-  // that frees at once shows little afterwards, and needs its overhead all the same.
+  // highest = the most that was resident since ready or settle(), where the kernel knows it: a worker that
+  // frees at once shows little afterwards, and needs its overhead all the same.
   void end(Bytes resident, Bytes peak, Bytes highest = Bytes());
   // What the model keeps now, as its worker tells; from the next batch on.
   void keep(Bytes kept) { kept_ = kept; }
@@ -83,8 +88,12 @@ class Lease {
   static constexpr std::uint64_t kCushion = 32;
   Bytes charged(Bytes resident) const;
   Bytes room() const;
-  Bytes use_of(Bytes grant) const { return kept_ + grant + slack_for(grant); }
+  Bytes largest_grant(Bytes resident) const;
+  Bytes use_of(Bytes grant) const {
+    return std::min(kept_ + grant + slack_for(grant), resident_high_ + grant + growth_);
+  }
   void learn_peak(Bytes peak);
+  void learn_growth(Bytes peak, Bytes resident, Bytes highest);
   Bytes first_slack() const { return std::max(kFirstSlack, least_slack_); }
   Bytes explored() const;  // tensor bytes up to here are judged by the measured slack
   Bytes rest() const;      // reservation that may stay above the resident high-water
@@ -99,9 +108,14 @@ class Lease {
   Bytes grant_;
   Bytes slack_;
   Bytes highest_slack_;
-  Bytes resident_high_;  // above ready, by readings since the last settle
-  Bytes highest_;        // above ready, at any time
-  Bytes tensor_high_;    // kept and peak of a batch together
+  Bytes resident_high_;    // above ready, by readings since the last settle
+  bool is_read_ = true;    // there was a reading after the last batch
+  Bytes before_;           // resident_high_ as the grant began
+  Bytes settled_highest_;  // above ready, at any time since the last settle
+  Bytes settled_;          // above ready, by the last settle
+  Bytes growth_;           // the most that one batch took beyond its peak and what was resident before
+  Bytes highest_;          // above ready, at any time
+  Bytes tensor_high_;      // kept and peak of a batch together
   Bytes highest_peak_;
   Bytes kept_;
 };

@@ -136,12 +136,49 @@ TEST_F(LeaseTest, SettlesToWhatIsResidentAfterTrim) {
   EXPECT_EQ(mib(63), lease_.needed_for(mib(60)));
 }
 
+// Seen with small batches of many sizes, each of which left its own pages behind.
+TEST_F(LeaseTest, PagesThatATrimGaveBackDoNotKeepALargeBatchOutForEver) {
+  Budget budget("host", mib(20));
+  Lease lease(budget.root(), kReady, mib(300));
+  Bytes resident;
+  for (const Bytes peak : {mib(1), mib(2), mib(3), mib(4)}) {
+    resident += peak + mib(2);
+    ASSERT_TRUE(lease.begin(peak).is_ok());
+    lease.end(kReady + resident, peak);
+  }
+  ASSERT_EQ(mib(14), lease.slack());
+  ASSERT_LT(lease.largest_grant(), mib(10));
+  EXPECT_GE(lease.largest_grant_when_trimmed(), mib(10));
+  lease.settle(kReady + mib(1));
+  EXPECT_GE(lease.largest_grant(), mib(10));
+  EXPECT_TRUE(lease.begin(mib(10)).is_ok());
+  EXPECT_EQ(mib(19), lease.amount()) << "what is resident, the tensors, and 8 for what comes with them";
+}
+
+TEST_F(LeaseTest, WhatABatchGrewByBeyondItsTensorsIsAllowedForAfterATrim) {
+  batch(mib(10), mib(30), mib(10));
+  batch(mib(50), mib(95), mib(50));
+  ASSERT_EQ(mib(45), lease_.slack());
+  ASSERT_EQ(mib(98), lease_.needed_for(mib(53)));
+  lease_.settle(kReady + mib(1));
+  EXPECT_EQ(mib(74), lease_.needed_for(mib(53))) << "1 is resident, 20 was the most beyond";
+}
+
 TEST_F(LeaseTest, LearnsTheOverheadOfAWorkerThatFreesAtOnce) {
   ASSERT_TRUE(lease_.begin(mib(60)).is_ok());
   lease_.end(kReady + mib(2), mib(60), kReady + mib(65));
   EXPECT_EQ(mib(5), lease_.slack());
   EXPECT_EQ(mib(3), lease_.amount()) << "2 are resident, and the smallest rest";
   EXPECT_EQ(mib(65), lease_.needed_for(mib(60)));
+}
+
+TEST_F(LeaseTest, TheHighWaterMarkOfALargeBatchIsNoGrowthOfTheSmallOnesThatFollow) {
+  ASSERT_TRUE(lease_.begin(mib(60)).is_ok());
+  lease_.end(kReady + mib(2), mib(60), kReady + mib(65));
+  ASSERT_TRUE(lease_.begin(mib(1)).is_ok());
+  lease_.end(kReady + mib(2), mib(1), kReady + mib(65));
+  lease_.settle(kReady + mib(2));
+  EXPECT_EQ(mib(65), lease_.needed_for(mib(60))) << "not 2, 60, and 62";
 }
 
 TEST_F(LeaseTest, SettlesNeverBelowARunningGrant) {

@@ -231,12 +231,17 @@ void Pipeline::memory_came_back() {
   });
 }
 
-// Workers give back what they hold beyond need (a busy one when its batch ends); leases follow the next
-// reading.
+// Runs on each charge that is refused, so it only arms a timer.
 void Pipeline::make_room() {
-  const TimePoint now = host_.loop.now();
-  if (now - last_room_making_ < kMakeRoomEvery) return;
-  last_room_making_ = now;
+  if (room_making_) return;
+  const TimePoint at = std::max(host_.loop.now(), last_room_making_ + kMakeRoomEvery);
+  room_making_ = host_.loop.call_at(at, [this] { trim_workers(); });
+}
+
+// A busy one when its batch ends; leases follow the next reading.
+void Pipeline::trim_workers() {
+  room_making_.reset();
+  last_room_making_ = host_.loop.now();
   for (auto& [name, model] : models_) {
     for (WorkerSlot& slot : model->workers) {
       if (slot.worker->lease() > Bytes()) slot.worker->trim();

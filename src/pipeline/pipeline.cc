@@ -39,12 +39,20 @@ Pipeline::Pipeline(PipelineOptions options, Host host)
       rotator_(rotator_host()) {
   host_.budget.root().child("rotation");
   host_.budget.on_release([this] { memory_came_back(); });
-  if (host_.devices != nullptr) host_.devices->on_release([this] { memory_came_back(); });
+  host_.budget.on_shortage([this] { make_room(); });
+  if (host_.devices != nullptr) {
+    host_.devices->on_release([this] { memory_came_back(); });
+    host_.devices->on_shortage([this] { make_room(); });
+  }
 }
 
 Pipeline::~Pipeline() {
   host_.budget.on_release(nullptr);
-  if (host_.devices != nullptr) host_.devices->on_release(nullptr);
+  host_.budget.on_shortage(nullptr);
+  if (host_.devices != nullptr) {
+    host_.devices->on_release(nullptr);
+    host_.devices->on_shortage(nullptr);
+  }
   stop();
   // Workers go first: they answer what they run into the records that follow.
   for (auto& [name, model] : models_) {
@@ -245,7 +253,7 @@ Bytes Pipeline::largest_possible_grant(const ServedModel& model, Bytes enough) c
     // A worker that is being replaced will have again what it had.
     largest = std::max(largest, slot.starting_since != kNever || slot.worker->memory().base == Bytes()
                                     ? slot.grant_when_ready
-                                    : slot.worker->largest_grant());
+                                    : slot.worker->largest_grant_when_trimmed());
   }
   if (largest >= enough) return largest;  // as a rule; who else holds what need not be looked at
   return largest + memory::Lease::usable(returnable(model) + rotator_.held(model));

@@ -154,7 +154,9 @@ class Pipeline {
   void begin_warm_up(ServedModel& model, supervisor::Worker& worker);
   void warmed_up(ServedModel& model, Result<cost::CostModel> cost);
   void save_profile(const ServedModel& model);
+  // Soon: workers give back what they hold beyond need.
   void make_room();
+  void trim_workers();
   void memory_came_back();
   Status admit(ServedModel& model, request::Request& request, TimePoint now);
   admission::Load load_of(ServedModel& model, std::uint32_t length, TimePoint now) const;
@@ -184,6 +186,7 @@ class Pipeline {
   bool drive_scheduled_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // posted calls hold it weakly
   TimePoint last_room_making_{};
+  Loop::Timer room_making_;
   TimePoint last_start_try_{};
   bool someone_waits_for_memory_ = false;
   bool a_start_waits_for_memory_ = false;

@@ -66,7 +66,7 @@ Inspection describe(LoneModel& lone, std::uint32_t row_factor) {
   inspection.cold_start = model.cold_start;
   inspection.determinism = model.cost->determinism();
   inspection.margin = model.cost->margin();
-  const Bytes room = lone.worker().largest_grant();
+  const Bytes room = lone.worker().largest_grant_when_trimmed();
   const std::uint32_t max_rows = model.spec->batching.max_rows;
   for (const std::uint32_t length : grid_lengths(*model.spec)) {
     for (std::uint32_t rows = 1; rows <= max_rows;

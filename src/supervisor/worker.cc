@@ -85,6 +85,11 @@ Bytes Worker::largest_grant() const {
   return lease != nullptr ? lease->largest_grant() : Bytes();
 }
 
+Bytes Worker::largest_grant_when_trimmed() const {
+  const memory::Lease* lease = state_->granting();
+  return lease != nullptr ? lease->largest_grant_when_trimmed() : Bytes();
+}
+
 Bytes Worker::growth_for(Bytes grant) const {
   const memory::Lease* lease = state_->granting();
   return lease != nullptr ? lease->needed_for(grant) - lease->amount() : grant;
@@ -95,6 +100,11 @@ Status Worker::run(RunCommand command, UniqueFunction<void(RunOutcome)> done) {
 }
 
 void Worker::trim() { state_->trim(); }
+bool Worker::is_trimming() const { return state_->trim_asked.has_value() || state_->wants_trim; }
+bool Worker::is_overdrawn() const {
+  return std::max(state_->host.account.overdraft(), state_->device ? state_->device->overdraft() : Bytes()) >
+         Bytes();
+}
 
 void Worker::kill(std::string_view why) {
   if (state_->process) state_->end_process(ExitReason::Kind::kSignal, std::string(why));

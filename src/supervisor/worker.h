@@ -181,6 +181,7 @@ class Worker {
   MutableByteView input_slot(std::uint32_t slot);
   // Grant and lease, here and below: where its tensors lie. Largest grant that could begin now.
   Bytes largest_grant() const;
+  Bytes largest_grant_when_trimmed() const;  // at least as much
   // What the lease would have to grow by for this grant; zero where it is free (memory/grant_queue.h).
   Bytes growth_for(Bytes grant) const;
   // Needs is_idle(). Error (nothing was started): overloaded/over_budget.
@@ -188,6 +189,9 @@ class Worker {
   // Asks the worker to release caches (after the batch, where one runs), then settles the lease by a
   // new reading.
   void trim();
+  bool is_trimming() const;
+  // Whether more is in use, by whom ever, than one of its ledgers allows.
+  bool is_overdrawn() const;
   void kill(std::string_view why);
   void forgive_last_death();
   WorkerMemory memory() const;

@@ -86,7 +86,10 @@ class FakeProcess final : public supervisor::ProcessPort {
   pid_t pid() const override { return pid_; }
   Result<memory::ProcessReading> reading() const override;
   Bytes device_use() const;  // with its context
-  Status reset_resident_peak() override { return Status::ok(); }
+  Status reset_resident_peak() override {
+    highest_ = resident_;
+    return Status::ok();
+  }
   Status limit_data(Bytes limit) override;
 
   // By hand: what the script would not do.

@@ -11,6 +11,7 @@ namespace tonnage::pipeline {
 namespace {
 
 constexpr std::uint64_t kSeedsPerAttempt = 1'000'000;
+constexpr Duration kLookAgain = milliseconds(2);
 
 cost::ProfileLimits profile_limits(const model::ModelSpec& spec, Bytes free) {
   cost::ProfileLimits limits;
@@ -60,6 +61,13 @@ void WarmUp::start() {
 }
 
 void WarmUp::step() {
+  // Pages that its own batches left behind keep neither the next ones out nor, in the end, the first
+  // requests.
+  if (std::exchange(has_run_, false) && worker_.is_overdrawn()) worker_.trim();
+  if (worker_.is_trimming()) {
+    next_step_ = loop_.call_after(kLookAgain, [this] { step(); });
+    return;
+  }
   if (!worker_.is_idle()) {  // it died between two shapes
     return stop_short(Status(Code::kUnavailable, "warm_up_failed",
                              "the worker was lost while warming up: " + worker_.last_error().detail()));
@@ -78,6 +86,7 @@ void WarmUp::step() {
 
 void WarmUp::finished(const cost::ProfileStep& step, cost::Shape shape,
                       const supervisor::RunOutcome& outcome) {
+  has_run_ = true;
   if (const auto* done = std::get_if<supervisor::RunDone>(&outcome)) {
     profiler_.add(step, {shape, done->peak, done->round_trip});
   } else {

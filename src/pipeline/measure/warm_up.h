@@ -49,6 +49,7 @@ class WarmUp {
   cost::Profiler profiler_;
   TimePoint started_{};
   bool leaves_rest_ = false;
+  bool has_run_ = false;  // since the last step
   std::string last_failure_;
   Loop::Timer next_step_;
 };

@@ -48,6 +48,7 @@ class DeviceShare {
   Bytes base() const { return base_.amount(); }
   Bytes weights() const { return weights_.amount(); }
   Bytes charged() const;
+  Bytes overdraft() const { return lease_account_.overdraft(); }
   Bytes use() const { return use_; }  // of the process on the device, as last read or told
 
  private:

@@ -127,7 +127,7 @@ void Worker::State::close_grant(Bytes peak, Bytes live_now, std::optional<Bytes>
   } else {
     const Bytes others = reading.file + reading.shared;
     lease->end(reading.anonymous, believed,
-               peak_is_since_ready ? saturating_sub(reading.resident_peak, others) : Bytes());
+               peak_is_known ? saturating_sub(reading.resident_peak, others) : Bytes());
   }
   lease->keep(kept);
 }
@@ -208,7 +208,9 @@ void Worker::State::on_trimmed(const wire::Trimmed& trimmed) {
   } else {
     lease->keep(kept);
   }
-  if (read_memory()) lease->settle(reading.anonymous);
+  if (!read_memory()) return;
+  lease->settle(reading.anonymous);
+  peak_is_known = process->reset_resident_peak().is_ok();
 }
 
 }  // namespace tonnage::supervisor

@@ -170,7 +170,7 @@ Status Worker::State::settle_device(const wire::Loaded& loaded_message, const wi
 }
 
 void Worker::State::become_ready(const wire::Loaded& loaded_message, wire::LoadedDoc doc) {
-  peak_is_since_ready = process->reset_resident_peak().is_ok();
+  peak_is_known = process->reset_resident_peak().is_ok();
   lease.emplace(lease_account, reading.anonymous, reading.data + kStack * options.threads,
                 options.charged_per_byte);
   retention.emplace(loaded_message.live);
