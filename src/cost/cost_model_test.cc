@@ -120,6 +120,29 @@ TEST(CostModel, OneRowThatNeedsNoScratchDoesNotBendWhatIsSaidOfOtherShapes) {
   EXPECT_EQ(3U, model.exceptions().size());
 }
 
+TEST(CostModel, ExceptionsThatLieOnALineAreAProgramOfTheirOwn) {
+  const auto cost = [](Shape s) {
+    const double tokens = 1.0 * s.rows * s.length;
+    return s.rows == 1 && s.length <= 150 ? 3000 + 500 * tokens : 655360 + 2560 * tokens;
+  };
+  const CostModel model = profiled(kEncoder, cost);
+  ASSERT_EQ(3U, model.exceptions().size()) << "32, 64 and 128";
+  for (std::uint32_t length = 32; length <= 128; ++length) {
+    EXPECT_NEAR(cost({1, length}), static_cast<double>(model.predict_peak({1, length}).count()), 1) << length;
+  }
+  EXPECT_GE(static_cast<double>(model.predict_peak({1, 160}).count()), cost({1, 160}))
+      << "not beyond its end";
+}
+
+TEST(CostModel, TwoExceptionsAreNoLine) {
+  const auto cost = [](Shape s) {
+    return s.rows == 1 && s.length <= 64 ? 100.0 * s.length : 1000.0 * s.rows * s.length;
+  };
+  const CostModel model = profiled(kEncoder, cost);
+  ASSERT_EQ(2U, model.exceptions().size());
+  EXPECT_EQ(Bytes(6400), model.predict_peak({1, 48})) << "the next longer one that was measured";
+}
+
 TEST(CostModel, LearnsAModelWithoutAFreeDim) {
   CostModel model(CostOptions{64, 32, 0});
   for (std::uint32_t rows = 1; rows <= 64; rows *= 2) model.add_profile(sample({rows, 0}, 1e6 + 4e5 * rows));

@@ -77,7 +77,7 @@ std::optional<ProfileStep> Profiler::next_shape() {
   const bool is_late = share_of_budget_ > kBudgetForShapes;
   for (Candidate& candidate : candidates_) {
     if (candidate.is_done) continue;
-    if (!candidate.is_corner && (is_learned || is_late || measured_.size() >= limits_.max_shapes)) continue;
+    if (!candidate.is_corner && (is_learned || is_late || has_all_shapes())) continue;
     candidate.is_done = true;
     if (is_reachable(candidate.shape)) return step_for(candidate.shape);
   }
@@ -85,7 +85,7 @@ std::optional<ProfileStep> Profiler::next_shape() {
 }
 
 std::optional<ProfileStep> Profiler::next_exception() {
-  if (repeats_planned_ || share_of_budget_ > kBudgetForShapes || measured_.size() >= limits_.max_shapes)
+  if (repeats_planned_ || share_of_budget_ > kBudgetForShapes || halvings_ >= limits_.max_halvings)
     return std::nullopt;
   // Half a column of the table: the lengths of traffic lie on columns.
   const std::uint32_t near = std::max(1U, options_.pad_multiple / 2);
@@ -101,6 +101,7 @@ std::optional<ProfileStep> Profiler::next_exception() {
     }
   }
   if (!widest) return std::nullopt;
+  ++halvings_;
   return step_for(*widest);
 }
 
@@ -124,7 +125,7 @@ std::optional<ProfileStep> Profiler::next_edge() {
     step.is_repeat = true;
     return step;
   }
-  if (edges_are_over_ || measured_.size() >= limits_.max_shapes) return std::nullopt;
+  if (edges_are_over_ || has_all_shapes()) return std::nullopt;
   for (Candidate& candidate : candidates_) {
     if (candidate.shape.rows != 1 || candidate.edge_tries == kEdgeTries) continue;
     const Shape edge{most_rows(candidate.shape.length), candidate.shape.length};

@@ -3,7 +3,7 @@
 //
 // Promises:
 //  1. Only reachable shapes: rows ≤ max, predicted time ≤ the lane's bound (one row always goes),
-//     predicted bytes ≤ free; at most `max_shapes` and `profile_budget`.
+//     predicted bytes ≤ free; at most `max_shapes`, `max_halvings` of promise 4, and `profile_budget`.
 //  2. Small first. The corners are always measured: one row at both ends of the length, and for each
 //     length the most rows that are reachable; so extrapolation never decides about an admissible row.
 //  3. Everything between the corners stops early once five shapes in a row were predicted within 1 %.
@@ -35,6 +35,7 @@ struct ProfileLimits {
   Duration max_batch_time = milliseconds(500);
   Duration profile_budget = seconds(20);
   std::uint32_t max_shapes = 40;
+  std::uint32_t max_halvings = 20;  // a grid of 1 … 128 rows and 16 … 512 tokens takes all 40 shapes alone
   // A device's allocator keeps what the largest shape took, in one piece, for all that follow.
   bool ends_with_largest = false;
 };
@@ -75,6 +76,7 @@ class Profiler {
   std::optional<ProfileStep> next_edge();
   std::optional<ProfileStep> next_repeat();
   std::optional<ProfileStep> last_step();
+  bool has_all_shapes() const { return measured_.size() >= limits_.max_shapes + halvings_; }
   bool is_reachable(Shape shape) const;
   bool is_infeasible(Shape shape) const;
   bool was_measured(Shape shape) const;
@@ -92,6 +94,7 @@ class Profiler {
   std::vector<ProfileStep> repeats_;
   std::size_t next_repeat_ = 0;
   std::size_t must_repeat_ = 0;  // the first of them decide about determinism
+  std::uint32_t halvings_ = 0;
   bool repeats_planned_ = false;
   bool had_last_step_ = false;
   std::optional<Shape> edge_to_warm_;  // measured once, cold

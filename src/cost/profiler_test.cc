@@ -55,13 +55,14 @@ TEST(Profiler, MeasuresBothEndsOfTheLengthWithOneRow) {
   EXPECT_TRUE(worker.has_run({1, 1024}));
 }
 
-TEST(Profiler, LooksForTheLengthAtWhichTheProgramOfOneRowChanges) {
+// The program of one row changes above 160 tokens.
+void expect_the_change_is_known(const ProfileLimits& limits) {
   const auto peak = [](Shape s, std::uint32_t) {
     const double tokens = 1.0 * s.rows * s.length;
     return s.rows == 1 && s.length <= 160 ? 393216 + 2304 * tokens : 655360 + 2560 * tokens;
   };
   PaperWorker worker{peak};
-  Profiler profiler(kEncoder, ProfileLimits{gib(4)});
+  Profiler profiler(kEncoder, limits);
   worker.drive(profiler);
   const CostModel model = profiler.take_model();
   for (std::uint32_t length = 33; length <= 1024; length += 7) {
@@ -72,6 +73,14 @@ TEST(Profiler, LooksForTheLengthAtWhichTheProgramOfOneRowChanges) {
       EXPECT_LE(grant, truth * 1.1) << length;
     }
   }
+}
+
+TEST(Profiler, LooksForTheLengthAtWhichTheProgramOfOneRowChanges) {
+  expect_the_change_is_known({.free = gib(4)});
+}
+
+TEST(Profiler, LooksForTheChangeEvenWhereTheGridTookAllShapes) {
+  expect_the_change_is_known({.free = gib(4), .max_shapes = 12});
 }
 
 TEST(Profiler, AShapeThatTookItsWorkerAlongComesOnceMoreWithAllThereIsAndNothingAsLargeAfterIt) {

@@ -51,8 +51,5 @@ Result<DataType> datatype_from_wire(std::uint8_t value) {
 }
 
 bool is_integer(DataType type) { return type >= DataType::kUint8 && type <= DataType::kInt64; }
-bool is_floating(DataType type) {
-  return (type >= DataType::kFp16 && type <= DataType::kFp64) || type == DataType::kBf16;
-}
 
 }  // namespace tonnage::tensor

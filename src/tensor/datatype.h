@@ -37,6 +37,5 @@ Result<DataType> parse_datatype(std::string_view name);
 // From a byte that another process sent. Error: bad_datatype.
 Result<DataType> datatype_from_wire(std::uint8_t value);
 bool is_integer(DataType type);
-bool is_floating(DataType type);
 
 }  // namespace tonnage::tensor

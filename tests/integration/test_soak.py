@@ -17,7 +17,7 @@ sys.path[:0] = [str(SOURCE / "tests/soak"), str(SOURCE / "python")]
 
 import exported  # noqa: E402
 from clients import Clients, Load  # noqa: E402
-from remainder import growth_of_last_third  # noqa: E402
+from remainder import free_pages_grow, growth_of_last_third  # noqa: E402
 
 CASES = ("trace fp32", "trace bf16", "script fp32", "aoti fp32", "onnx fp32", "native fp32")
 
@@ -95,6 +95,13 @@ def test_a_route_that_is_not_there_is_said_and_is_no_success(tmp_path):
 def test_growth_is_judged_by_the_last_third():
     assert growth_of_last_third([10.0] * 20 + [100.0] * 100) == 0
     assert growth_of_last_third([float(i) for i in range(100, 400)]) > 0.1
+
+
+def test_free_pages_that_come_and_go_are_no_growth_and_those_that_stay_are():
+    assert not free_pages_grow([0] * 8 + [5, 9, 7, 3, 9, 4, 8, 6] + [9, 10, 6, 9, 8, 10, 9, 5])
+    assert not free_pages_grow([7] * 24)
+    assert free_pages_grow([5, 9, 7, 3, 9, 4, 8, 6] * 2 + [25, 29, 27, 23, 29, 24, 28, 26])
+    assert free_pages_grow(list(range(24)))
 
 
 class Fickle(http.server.BaseHTTPRequestHandler):

@@ -17,18 +17,11 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/spans.h"
 #include "base/status.h"
 #include "kit/runtime.h"
-#include "tensor/datatype.h"
+#include "kit/tensor.h"
 
 namespace tonnage::torch_worker {
-
-struct OutputTensor {
-  tensor::DataType type = tensor::DataType::kFp32;
-  std::vector<std::int64_t> dims;
-  ByteView data;
-};
 
 class Outputs {
  public:
@@ -37,13 +30,13 @@ class Outputs {
   Outputs(Outputs&&) noexcept;
   Outputs& operator=(Outputs&&) noexcept;
 
-  std::span<const OutputTensor> tensors() const { return tensors_; }
+  std::span<const kit::Tensor> tensors() const { return tensors_; }
 
  private:
   friend struct OutputsBuilder;
   struct Storage;  // keeps the tensors alive
   std::unique_ptr<Storage> storage_;
-  std::vector<OutputTensor> tensors_;
+  std::vector<kit::Tensor> tensors_;
 };
 
 class Model {

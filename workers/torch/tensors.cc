@@ -80,9 +80,9 @@ struct OutputsBuilder {
     if (doc != nullptr) TONNAGE_TRY(check_output(tensor, type, *doc));
     if (!into.storage_) into.storage_ = std::make_unique<Outputs::Storage>();
     const auto sizes = tensor.sizes();
-    into.tensors_.push_back({type,
-                             {sizes.begin(), sizes.end()},
-                             {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}});
+    TONNAGE_ASSIGN(const tensor::Shape shape, tensor::Shape::make({sizes.data(), sizes.size()}));
+    into.tensors_.push_back(
+        {type, shape, {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}});
     into.storage_->tensors.push_back(std::move(tensor));
     return Status::ok();
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/device_name.h"
+#include "base/spans.h"
 #include "kit/failure.h"
 #include "torch/aoti_model.h"
 #include "torch/libtorch.h"
@@ -42,7 +43,7 @@ std::uint32_t longest_of(const wire::LoadDoc& doc) {
   return length;
 }
 
-std::vector<float> floats_of(const OutputTensor& output) {
+std::vector<float> floats_of(const kit::Tensor& output) {
   if (output.type != tensor::DataType::kFp32) return {};
   const auto values = as_elements<float>(output.data);
   return {values.begin(), values.end()};
@@ -58,7 +59,7 @@ Result<kit::HeldOut> answered_rows(Model& model, wire::LoadDoc doc, const wire::
     kit::HeldOutRow& row = rows.rows[i];
     const std::vector<kit::Tensor> inputs = kit::gather(rows, std::span(&i, 1), row.length, storage);
     TONNAGE_ASSIGN(const Outputs outputs, model.run({.inputs = inputs, .rows = 1, .length = row.length}));
-    for (const OutputTensor& output : outputs.tensors()) row.outputs.push_back(floats_of(output));
+    for (const kit::Tensor& output : outputs.tensors()) row.outputs.push_back(floats_of(output));
     if (row.outputs.size() != rows.outputs.size())
       return invalid("parity", "how many outputs the model has is not known; name them in model.toml");
   }
@@ -84,15 +85,6 @@ Result<LoadedModel> load_model(const wire::LoadDoc& doc) {
   LoadedModel loaded{.model = nullptr, .doc = doc_of(*model)};
   loaded.model = std::move(model);
   return loaded;
-}
-
-Result<kit::RunOutputs> as_kit_outputs(const Outputs& outputs, Bytes peak) {
-  kit::RunOutputs out{.outputs = {}, .peak = peak};
-  for (const OutputTensor& output : outputs.tensors()) {
-    TONNAGE_ASSIGN(tensor::Shape shape, tensor::Shape::make(output.dims));
-    out.outputs.push_back({output.type, shape, output.data});
-  }
-  return out;
 }
 
 }  // namespace
@@ -136,9 +128,8 @@ kit::RunResult TorchRuntime::run(const kit::RunView& view) {
   memory().end();
   if (!outputs.is_ok()) return kit::run_failure(memory(), outputs.status());
   outputs_ = std::move(outputs).value();
-  auto result = as_kit_outputs(*outputs_, memory().peak());
-  if (!result.is_ok()) return kit::run_failure(memory(), result.status());
-  return std::move(result).value();
+  const auto tensors = outputs_->tensors();
+  return kit::RunOutputs{.outputs = {tensors.begin(), tensors.end()}, .peak = memory().peak()};
 }
 
 }  // namespace tonnage::torch_worker

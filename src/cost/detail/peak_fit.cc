@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace tonnage::cost::detail {
 namespace {
@@ -68,6 +69,13 @@ void PeakFit::fit(std::span<const PeakSample> samples, bool value_dependent) {
   }
   const std::vector<Point> points = as_points(to_fit);
   planes_ = value_dependent ? fit_upper(points) : fit_planes(points, kGoodFit);
+  lines_.clear();
+  if (!value_dependent) {
+    std::vector<MeasuredPeak> peaks;
+    for (const PeakSample& sample : samples_)
+      peaks.push_back({sample.shape, static_cast<double>(sample.highest), is_exception(sample)});
+    lines_ = exact_lines(std::move(peaks), kGoodFit);
+  }
   margin_ = value_dependent ? kLeastMarginOfValues : kLeastMargin;
   if (held_back.empty()) margin_ = std::max(margin_, kMarginOfFew);
   margin_ = std::max(margin_, needed_margin(to_fit, held_back));
@@ -75,7 +83,11 @@ void PeakFit::fit(std::span<const PeakSample> samples, bool value_dependent) {
   if (value_dependent) margin_ = std::max(margin_, needed_margin({}, to_fit));
 }
 
-double PeakFit::value(Shape shape) const { return clamped(value_of(planes_, shape), shape, samples_); }
+double PeakFit::value(Shape shape) const {
+  double value = clamped(value_of(planes_, shape), shape, samples_);
+  for (const Line& line : lines_) value = std::min(value, line.value(shape).value_or(value));
+  return value;
+}
 
 bool PeakFit::is_exception(const PeakSample& sample) const {
   return value_of(planes_, sample.shape) > static_cast<double>(sample.highest) * (1 + kException);

@@ -5,7 +5,8 @@
 //  1. A profiled shape is its measured peak. Between profiled shapes the fit never leaves what a
 //     monotone cost allows: at least the peak of every smaller shape, at most that of every larger one
 //     (the upper side only where the samples themselves are monotone and values do not matter).
-//  2. margin() covers every sample of the half that the fit has not seen.
+//  2. Between three exceptions of as many rows that lie on a line the fit is that line.
+//  3. margin() covers every sample of the half that the fit has not seen.
 // Pure. Threads: values.
 #pragma once
 
@@ -14,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "cost/detail/exact_lines.h"
 #include "cost/detail/planes.h"
 
 namespace tonnage::cost::detail {
@@ -42,6 +44,7 @@ class PeakFit {
   double needed_margin(std::span<const PeakSample> known, std::span<const PeakSample> unseen) const;
 
   Planes planes_;
+  std::vector<Line> lines_;  // of what lies below the planes
   std::vector<PeakSample> samples_;
   bool clamp_above_ = false;
   double margin_ = 0;
