@@ -107,7 +107,7 @@ struct Worker::State {
   std::optional<detail::DeviceShare> device;  // of a model on one; the share lasts, its charges go
   std::optional<memory::Retention> retention;
   bool peak_is_known = false;  // VmHWM since ready or the last trim
-  Bytes data_limit;                  // as set; only ever raised
+  Bytes data_limit;            // as set; only ever raised
   Bytes told_weights;
   Bytes live_baseline;
   Bytes live;
