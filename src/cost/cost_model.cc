@@ -90,13 +90,7 @@ Duration CostModel::predict_time(Shape shape) const {
   return Duration(static_cast<std::int64_t>(std::min(state_->time_of(shape) * drift(), 0x1.0p62)));
 }
 
-std::vector<Shape> CostModel::exceptions() const {
-  std::vector<Shape> found;
-  for (const Profiled& entry : state_->profile) {
-    if (state_->peak_fit.is_exception(entry.peak)) found.push_back(entry.peak.shape);
-  }
-  return found;
-}
+std::vector<Gap> CostModel::gaps() const { return state_->peak_fit.gaps(); }
 
 Determinism CostModel::determinism() const { return state_->determinism; }
 double CostModel::margin() const { return state_->peak_fit.margin(); }

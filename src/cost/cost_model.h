@@ -25,6 +25,7 @@
 #include "base/bytes.h"
 #include "base/status.h"
 #include "base/time.h"
+#include "cost/gap.h"
 #include "cost/table.h"
 
 namespace tonnage::cost {
@@ -65,8 +66,8 @@ class CostModel {
   Bytes predict_peak(Shape shape) const;  // the fit, without margin; any integer length
   Bytes grant(Shape shape) const;
   Duration predict_time(Shape shape) const;  // with drift()
-  // Profiled shapes that take less than what the others say of them: around each the program changes.
-  std::vector<Shape> exceptions() const;
+  // Where another measurement would tell what happens between two profiled shapes.
+  std::vector<Gap> gaps() const;
   Determinism determinism() const;
   double margin() const;
   double drift() const;  // smoothed actual ÷ predicted time

@@ -54,7 +54,7 @@ std::optional<ProfileStep> Profiler::next(Duration elapsed) {
   if (again_) return std::exchange(again_, std::nullopt);
   if (share_of_budget_ < 1) {
     if (auto step = next_shape()) return step;
-    if (auto step = next_exception()) return step;
+    if (auto step = next_in_gap()) return step;
     if (auto step = next_repeat()) return step;
     if (auto step = next_edge()) return step;
   }
@@ -84,37 +84,23 @@ std::optional<ProfileStep> Profiler::next_shape() {
   return std::nullopt;
 }
 
-std::optional<ProfileStep> Profiler::next_exception() {
+std::optional<ProfileStep> Profiler::next_in_gap() {
   if (repeats_planned_ || share_of_budget_ > kBudgetForShapes || halvings_ >= limits_.max_halvings)
     return std::nullopt;
   // Half a column of the table: the lengths of traffic lie on columns.
   const std::uint32_t near = std::max(1U, options_.pad_multiple / 2);
   std::optional<Shape> widest;  // its middle
   double widest_ratio = 1;
-  for (const Shape exception : model_.exceptions()) {
-    for (const auto& [shorter, longer] : {neighbours(exception, false), neighbours(exception, true)}) {
-      const double ratio = static_cast<double>(longer) / std::max(1U, shorter);
-      const Shape middle{exception.rows, shorter + (longer - shorter) / 2};
-      if (longer - shorter <= near || ratio <= widest_ratio || !is_reachable(middle)) continue;
-      widest = middle;
-      widest_ratio = ratio;
-    }
+  for (const Gap& gap : model_.gaps()) {
+    const double ratio = static_cast<double>(gap.longer) / std::max(1U, gap.shorter);
+    const Shape middle{gap.rows, gap.shorter + (gap.longer - gap.shorter) / 2};
+    if (gap.longer - gap.shorter <= near || ratio <= widest_ratio || !is_reachable(middle)) continue;
+    widest = middle;
+    widest_ratio = ratio;
   }
   if (!widest) return std::nullopt;
   ++halvings_;
   return step_for(*widest);
-}
-
-// The measured length of as many rows that lies next to it, as (shorter, longer); its own twice where none
-// does.
-std::pair<std::uint32_t, std::uint32_t> Profiler::neighbours(Shape shape, bool above) const {
-  std::uint32_t next = shape.length;
-  for (const Shape other : measured_) {
-    const bool is_beyond = above ? other.length > shape.length : other.length < shape.length;
-    const bool is_nearer = next == shape.length || (above ? other.length < next : other.length > next);
-    if (other.rows == shape.rows && is_beyond && is_nearer) next = other.length;
-  }
-  return {std::min(shape.length, next), std::max(shape.length, next)};
 }
 
 // The outer edge of what is reachable, known only now that warm times are.

@@ -7,8 +7,8 @@
 //  2. Small first. The corners are always measured: one row at both ends of the length, and for each
 //     length the most rows that are reachable; so extrapolation never decides about an admissible row.
 //  3. Everything between the corners stops early once five shapes in a row were predicted within 1 %.
-//  4. Where a shape takes less than what the others say of it, the lengths beside it are halved until the
-//     change of the program lies between two that are near.
+//  4. Where the program changes between two lengths (a shape takes less than what the others say of it, or a
+//     part jumps with the length) they are halved until two that are near have the change between them.
 //  5. Then repeats with other values (deterministic or not): the smallest shape eight times, a middle
 //     and the largest one twice; and, while half of the budget lasts, each shape twice for the median
 //     of its times.
@@ -21,7 +21,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -72,7 +71,7 @@ class Profiler {
   };
 
   std::optional<ProfileStep> next_shape();
-  std::optional<ProfileStep> next_exception();
+  std::optional<ProfileStep> next_in_gap();
   std::optional<ProfileStep> next_edge();
   std::optional<ProfileStep> next_repeat();
   std::optional<ProfileStep> last_step();
@@ -80,7 +79,6 @@ class Profiler {
   bool is_reachable(Shape shape) const;
   bool is_infeasible(Shape shape) const;
   bool was_measured(Shape shape) const;
-  std::pair<std::uint32_t, std::uint32_t> neighbours(Shape shape, bool above) const;
   std::uint32_t most_rows(std::uint32_t length) const;
   ProfileStep step_for(Shape shape) const;
   void plan_repeats();

@@ -83,6 +83,24 @@ TEST(Profiler, LooksForTheChangeEvenWhereTheGridTookAllShapes) {
   expect_the_change_is_known({.free = gib(4), .max_shapes = 12});
 }
 
+TEST(Profiler, LooksForTheLengthsAtWhichScratchJumps) {
+  const auto peak = [](Shape s, std::uint32_t) {
+    const double block = s.length >= 768 ? 256 : s.length >= 192 ? 64 : 32;
+    return 9512.0 * s.rows * s.length + 2 * 4 * block * (std::min(512.0, 1.0 * s.length) + 34);
+  };
+  PaperWorker worker{peak};
+  Profiler profiler(kEncoder, {.free = gib(4)});
+  worker.drive(profiler);
+  const CostModel model = profiler.take_model();
+  for (std::uint32_t length = 32; length <= 1024; length += 32) {
+    for (std::uint32_t rows = 1; rows <= 64; rows += 7) {
+      const double truth = peak({rows, length}, 0);
+      EXPECT_NEAR(1, static_cast<double>(model.predict_peak({rows, length}).count()) / truth, 1e-6)
+          << rows << " x " << length;
+    }
+  }
+}
+
 TEST(Profiler, AShapeThatTookItsWorkerAlongComesOnceMoreWithAllThereIsAndNothingAsLargeAfterIt) {
   const auto is_fatal = [](Shape shape) { return shape.rows >= 8 && shape.length >= 256; };
   Profiler profiler(kEncoder, ProfileLimits{gib(4)});

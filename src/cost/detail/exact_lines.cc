@@ -32,11 +32,11 @@ std::vector<Line> exact_lines(std::vector<MeasuredPeak> peaks, double tolerance)
     const auto goes_on = [&](const MeasuredPeak& next, Line line) {
       line.to = next.shape;
       const auto expected = line.value(next.shape);
-      return next.is_exception && expected && std::abs(*expected - next.bytes) <= tolerance * next.bytes;
+      return next.is_odd && expected && std::abs(*expected - next.bytes) <= tolerance * next.whole;
     };
     Line line = through(peaks[first], peaks[first + 1]);
     std::size_t last = first;
-    while (peaks[first].is_exception && last + 1 < peaks.size() && goes_on(peaks[last + 1], line)) ++last;
+    while (peaks[first].is_odd && last + 1 < peaks.size() && goes_on(peaks[last + 1], line)) ++last;
     line.to = peaks[last].shape;
     if (last - first + 1 >= kLeastPoints) lines.push_back(line);
     first = std::max(last, first + 1);

@@ -25,11 +25,11 @@ struct Line {
 struct MeasuredPeak {
   Shape shape;
   double bytes = 0;
-  bool is_exception = false;  // lies below the planes
+  bool is_odd = false;  // to be explained by a line
+  double whole = 0;     // what an error is a share of
 };
 
-// Over three or more neighbouring exceptions each, met within `tolerance` (relative). `peaks`: distinct
-// shapes.
+// Over three or more neighbours each that are odd, met within `tolerance`. `peaks`: distinct shapes.
 std::vector<Line> exact_lines(std::vector<MeasuredPeak> peaks, double tolerance);
 
 }  // namespace tonnage::cost::detail

@@ -2,6 +2,7 @@
 #include "cost/detail/peak_fit.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -70,13 +71,18 @@ void PeakFit::fit(std::span<const PeakSample> samples, bool value_dependent) {
   const std::vector<Point> points = as_points(to_fit);
   planes_ = value_dependent ? fit_upper(points) : fit_planes(points, kGoodFit);
   lines_.clear();
-  if (!value_dependent) {
+  length_part_.reset();
+  if (!value_dependent && !planes_meet_all()) {
+    length_part_ = LengthPart::find(as_points(samples_), kGoodFit);
     std::vector<MeasuredPeak> peaks;
-    for (const PeakSample& sample : samples_)
-      peaks.push_back({sample.shape, static_cast<double>(sample.highest), is_exception(sample)});
+    for (const PeakSample& sample : samples_) {
+      const auto peak = static_cast<double>(sample.highest);
+      peaks.push_back({sample.shape, peak, is_exception(sample), peak});
+    }
     lines_ = exact_lines(std::move(peaks), kGoodFit);
   }
   margin_ = value_dependent ? kLeastMarginOfValues : kLeastMargin;
+  if (length_part_) return;  // it was measured with every sample
   if (held_back.empty()) margin_ = std::max(margin_, kMarginOfFew);
   margin_ = std::max(margin_, needed_margin(to_fit, held_back));
   // Values: even a shape that was fitted may lie above its own fit.
@@ -84,6 +90,7 @@ void PeakFit::fit(std::span<const PeakSample> samples, bool value_dependent) {
 }
 
 double PeakFit::value(Shape shape) const {
+  if (length_part_) return clamped(length_part_->value(shape), shape, samples_);
   double value = clamped(value_of(planes_, shape), shape, samples_);
   for (const Line& line : lines_) value = std::min(value, line.value(shape).value_or(value));
   return value;
@@ -91,6 +98,43 @@ double PeakFit::value(Shape shape) const {
 
 bool PeakFit::is_exception(const PeakSample& sample) const {
   return value_of(planes_, sample.shape) > static_cast<double>(sample.highest) * (1 + kException);
+}
+
+bool PeakFit::planes_meet_all() const {
+  return std::ranges::all_of(samples_, [this](const PeakSample& sample) {
+    const auto peak = static_cast<double>(sample.highest);
+    return std::abs(value_of(planes_, sample.shape) - peak) <= kGoodFit * peak;
+  });
+}
+
+std::vector<Gap> PeakFit::gaps() const {
+  if (length_part_) return length_part_->gaps();
+  std::vector<Gap> found;
+  for (const PeakSample& sample : samples_) {
+    if (!is_exception(sample)) continue;
+    for (const bool above : {false, true}) {
+      if (const auto gap = gap_beside(sample, above)) found.push_back(*gap);
+    }
+  }
+  return found;
+}
+
+// Up to the nearest measured length of as many rows; nothing where there is none, or where a line lies
+// between.
+std::optional<Gap> PeakFit::gap_beside(const PeakSample& exception, bool above) const {
+  const Shape shape = exception.shape;
+  std::uint32_t next = shape.length;
+  for (const PeakSample& other : samples_) {
+    const std::uint32_t length = other.shape.length;
+    const bool is_beyond = above ? length > shape.length : length < shape.length;
+    const bool is_nearer = next == shape.length || (above ? length < next : length > next);
+    if (other.shape.rows == shape.rows && is_beyond && is_nearer) next = length;
+  }
+  const Gap gap{shape.rows, std::min(shape.length, next), std::max(shape.length, next)};
+  const bool is_known = std::ranges::any_of(lines_, [&](const Line& line) {
+    return line.from.rows == gap.rows && line.from.length <= gap.shorter && line.to.length >= gap.longer;
+  });
+  return next == shape.length || is_known ? std::nullopt : std::optional(gap);
 }
 
 double PeakFit::clamped(double value, Shape shape, std::span<const PeakSample> known) const {
