@@ -13,6 +13,7 @@ namespace {
 constexpr TimePoint kNow{seconds(1000)};
 
 TEST(PlanAllocation, IsNothingWhateverThePolicyAndThePressure) {
+  if (!testkit::kCountsAllocations) GTEST_SKIP() << "not under the thread sanitizer (testkit/counting_new.h)";
   cost::CostTable cost(64, 32, 1024);
   for (std::uint32_t column = 0; column < cost.columns(); ++column) {
     for (std::uint32_t rows = 1; rows <= 64; ++rows)
@@ -36,6 +37,7 @@ TEST(PlanAllocation, IsNothingWhateverThePolicyAndThePressure) {
 }
 
 TEST(CountingNew, Counts) {
+  if (!testkit::kCountsAllocations) GTEST_SKIP() << "not under the thread sanitizer (testkit/counting_new.h)";
   const std::uint64_t before = testkit::allocations_so_far.load();
   const std::vector<int> block(1000);
   EXPECT_EQ(before + 1, testkit::allocations_so_far.load());

@@ -4,9 +4,15 @@
 // is not so there.
 #pragma once
 
+#if defined(__has_feature)
+#define TONNAGE_CLANG_TSAN __has_feature(thread_sanitizer)
+#else
+#define TONNAGE_CLANG_TSAN 0
+#endif
+
 namespace tonnage::testkit {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || TONNAGE_CLANG_TSAN
 inline constexpr bool kIsSanitized = true;
 #else
 inline constexpr bool kIsSanitized = false;
