@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "testkit/sanitizer.h"
 #include "wire/segment.h"
 
 namespace tonnage::bench {
@@ -58,6 +59,7 @@ class Holder {
 };
 
 TEST(ProcessTree, CountsTheMemoryOfChildren) {
+  if (testkit::kIsSanitized) GTEST_SKIP() << "not under a sanitizer (testkit/sanitizer.h)";
   constexpr std::uint64_t kBytes = 64 << 20;
   const std::uint64_t before = ProcessTree(::getpid()).read().anonymous;
   const Holder child(kBytes);

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "testkit/sanitizer.h"
+
 namespace tonnage::memory {
 namespace {
 
@@ -41,6 +43,7 @@ TEST(ReadProcess, SeesMemoryThatIsTouched) {
 }
 
 TEST(ReadProcess, SeesAPeakThatIsOverSinceItWasReset) {
+  if (testkit::kIsSanitized) GTEST_SKIP() << "not under a sanitizer (testkit/sanitizer.h)";
   { const std::vector<char> earlier(64 << 20, 'x'); }
   ASSERT_TRUE(reset_resident_peak(::getpid()).is_ok());
   const Bytes start = read_process(::getpid()).value().resident_peak;
